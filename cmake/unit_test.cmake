@@ -1,0 +1,19 @@
+# add_unit_test(NAME target-libraries...): builds NAME.cc beside the code into the executable NAME and registers it
+# with the label `unit`. The working directory is the source root, so golden files are found by their path in the tree.
+function(add_unit_test NAME)
+  add_executable(${NAME} ${NAME}.cc)
+  target_link_libraries(${NAME} PRIVATE project_options ${ARGN} GTest::gtest_main)
+  add_test(NAME ${NAME} COMMAND ${NAME} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${NAME} PROPERTIES LABELS unit TIMEOUT 300)
+  set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endfunction()
+
+# add_fuzzer(NAME target-libraries...): libFuzzer target from fuzz/NAME.cc, only with -DFUZZ=ON.
+function(add_fuzzer NAME)
+  if(FUZZ)
+    add_executable(${NAME} fuzz/${NAME}.cc)
+    target_link_libraries(${NAME} PRIVATE project_options ${ARGN})
+    target_link_options(${NAME} PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  endif()
+endfunction()
