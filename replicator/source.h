@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/clock.h"
 #include "base/record.h"
 #include "base/result.h"
 #include "base/task.h"
