@@ -21,22 +21,30 @@ void WireReader::refuse(std::uint32_t status) {
   fail();
 }
 
+std::string WireReader::utf8(std::size_t length) {
+  const base::ByteView view = bytes(length);
+  if (!is_utf8(view)) refuse(kStatusInvalidCommand);
+  return std::string(base::as_text(view));
+}
+
 std::string WireReader::name() {
   const std::uint8_t length = u8();
   if (ok() && length == 0) refuse(kStatusInvalidFormat);
-  return text(length);
+  return utf8(length);
 }
 
+// The server reads the value before it looks at kind and length.
 Ident WireReader::ident() {
   const std::uint8_t kind = u8();
   const std::uint8_t length = u8();
+  const base::ByteView value = bytes(length);
   if (kind == kNumber) {
     if (length != sizeof(std::uint32_t)) refuse(kStatusInvalidFormat);
-    return u32();
+    return ok() ? base::load<std::uint32_t>(value.data()) : 0;
   }
-  if (kind != kName) refuse(kStatusInvalidCommand);
+  if (kind != kName || !is_utf8(value)) refuse(kStatusInvalidCommand);
   if (length == 0) refuse(kStatusInvalidFormat);
-  return text(length);
+  return std::string(base::as_text(value));
 }
 
 Consumer WireReader::consumer() {
@@ -214,6 +222,19 @@ void WireWriter::optional_partition(const std::optional<std::uint32_t>& value) {
   u32(value.value_or(0));
 }
 
+void WireWriter::send_metadata(const Ident& stream, const Ident& topic, const Partitioning& how, std::uint32_t count) {
+  base::Bytes metadata;
+  metadata.reserve(kMaxSendMetadata);
+  WireWriter fields(metadata);
+  fields.ident(stream, "stream");
+  fields.ident(topic, "topic");
+  fields.partitioning(how);
+  fields.u32(count);
+  if (status_ && !fields.status_) status_ = fields.status_;
+  u32(static_cast<std::uint32_t>(metadata.size()));
+  bytes(metadata);
+}
+
 void WireWriter::tlv_item(std::uint8_t kind, base::ByteView data) {
   if (kind == 0) refuse("option", "kind 0 does not exist");
   if (data.empty() || data.size() > kMaxShort) refuse("option", "keys and values have 1 to 255 bytes");
@@ -268,6 +289,28 @@ void WireWriter::reply_permissions(const std::optional<Permissions>& value) {
   } else {
     u32(0);
   }
+}
+
+bool is_utf8(base::ByteView bytes) {
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto lead = std::to_integer<std::uint8_t>(bytes[at]);
+    if (lead < 0x80) {
+      ++at;
+      continue;
+    }
+    const std::size_t more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
+    if (lead < 0xC2 || lead > 0xF4 || more >= bytes.size() - at) return false;
+    std::uint32_t point = lead & (0x3FU >> more);
+    for (std::size_t i = 1; i <= more; ++i) {
+      const auto next = std::to_integer<std::uint8_t>(bytes[at + i]);
+      if ((next & 0xC0U) != 0x80U) return false;
+      point = (point << 6U) | (next & 0x3FU);
+    }
+    const std::uint32_t least = more == 1 ? 0x80U : more == 2 ? 0x800U : 0x10000U;
+    if (point < least || point > 0x10FFFFU || (point >= 0xD800U && point < 0xE000U)) return false;
+    at += more + 1;
+  }
+  return true;
 }
 
 bool is_tlv_block(base::ByteView block) {

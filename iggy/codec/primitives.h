@@ -29,6 +29,8 @@ inline constexpr std::uint32_t kStatusInvalidFormat = 4;   // a length outside i
 inline constexpr std::uint32_t kMaxOptions = 1024;         // pairs in one block
 inline constexpr std::uint32_t kMaxOptionBytes = 100'000;  // of one block
 
+inline constexpr std::size_t kMaxSendMetadata = 4 + 257 + 257 + 257 + 4;  // length, two names, a key, count
+
 struct TlvItem {
   std::uint8_t kind = 0;
   base::ByteView data;
@@ -41,6 +43,9 @@ class WireReader : public base::ByteReader {
   using base::ByteReader::ByteReader;
 
   std::string name();
+  // u8 or u32 length, then UTF-8 of any length.
+  std::string short_text() { return utf8(u8()); }
+  std::string long_text() { return utf8(u32()); }
   Ident ident();
   Consumer consumer();
   PollStrategy strategy();
@@ -60,6 +65,8 @@ class WireReader : public base::ByteReader {
   std::uint32_t status() const { return ok() ? 0 : status_; }
 
  private:
+  std::string utf8(std::size_t length);
+
   std::uint32_t status_ = kStatusInvalidCommand;
 };
 
@@ -78,6 +85,8 @@ class WireWriter : public base::ByteWriter {
   void strategy(const PollStrategy& value);
   void partitioning(const Partitioning& value);
   void optional_partition(const std::optional<std::uint32_t>& value);
+  // What precedes the messages of a send: u32 length of the rest, stream, topic, partitioning, u32 count.
+  void send_metadata(const Ident& stream, const Ident& topic, const Partitioning& partitioning, std::uint32_t count);
   void boolean(bool value) { u8(value ? 1 : 0); }
   void tlv_item(std::uint8_t kind, base::ByteView data);
   void options(const std::vector<Option>& values);
@@ -89,11 +98,14 @@ class WireWriter : public base::ByteWriter {
   // kInvalidArgument with the first value that could not be written.
   base::Status status() const { return status_; }
 
- private:
+ protected:
   void refuse(std::string_view what, std::string_view why);
 
+ private:
   base::Status status_;
 };
+
+bool is_utf8(base::ByteView bytes);
 
 // true if `block` is a sequence of whole TLV pairs: user headers of a well-behaved client. A server takes any bytes.
 bool is_tlv_block(base::ByteView block);
