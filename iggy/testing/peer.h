@@ -43,6 +43,7 @@ class Peer {
     auto bytes = co_await std::move(reading);
     CO_RETURN_IF_ERROR(bytes);
     const legacy::RequestHeader header = legacy::read_request_header(*bytes);
+    if (header.length < sizeof(header.code)) co_return LegacyCall{};  // to be answered with status 3
     auto reading_payload = read(header.length - sizeof(header.code));
     auto payload = co_await std::move(reading_payload);
     CO_RETURN_IF_ERROR(payload);
