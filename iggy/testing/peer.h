@@ -43,7 +43,9 @@ class Peer {
     auto bytes = co_await std::move(reading);
     CO_RETURN_IF_ERROR(bytes);
     const legacy::RequestHeader header = legacy::read_request_header(*bytes);
-    if (header.length < sizeof(header.code)) co_return LegacyCall{};  // to be answered with status 3
+    // To be answered with status 3. A 0.8 server reads nothing of a payload that is too long.
+    constexpr std::uint32_t kLengthMax = 10 * 1024 * 1024;
+    if (header.length < sizeof(header.code) || header.length > kLengthMax) co_return LegacyCall{};
     auto reading_payload = read(header.length - sizeof(header.code));
     auto payload = co_await std::move(reading_payload);
     CO_RETURN_IF_ERROR(payload);
