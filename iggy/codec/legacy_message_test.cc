@@ -246,7 +246,7 @@ TEST(LegacyReply, RecordsWithoutGoldenBytesSurviveARoundTrip) {
   const auto request = encode_request(update);
   ASSERT_TRUE(request);
   EXPECT_EQ(golden::to_hex(*request),
-            "10000000"
+            "12000000"
             "23000000"
             "0205616c696365"
             "0103626f62"
