@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "base/digest.h"
+#include "iggy/codec/send.h"
 #include "iggy/codec/vsr_golden.h"
 
 namespace iggy::vsr {
@@ -289,6 +291,34 @@ TEST(VsrSend, Admission) {
   base::Bytes bad_checksum = good;
   bad_checksum.back() ^= std::byte{1};
   EXPECT_EQ(answer(bad_checksum), 0);
+}
+
+// What our own sends are made of passes the same admission, also when it was cut from the middle of a stored batch.
+TEST(VsrSend, OurSendsAreAdmitted) {
+  const base::Bytes slice = slice_batch(five(), 2, 3);
+  const base::Bytes whole = vector_named("batch/as_stored");
+  std::vector<base::Record> records = decode(slice);
+  for (const base::Record& record : decode(whole)) records.push_back(record);
+  for (std::size_t count = 1; count <= records.size(); ++count) {
+    const auto send = encode_send(Dialect::kVsr11, {"orders", "events"}, 4, std::span(records).first(count));
+    ASSERT_TRUE(send) << send.error().to_string();
+    base::Bytes frame;
+    for (const base::ByteView piece : send->pieces) frame.insert(frame.end(), piece.begin(), piece.end());
+    auto header = read_request_header(frame);
+    ASSERT_TRUE(header);
+    header->client = {1, 0};
+    header->session = header->request = 1;
+    const auto request = decode_request(*header, base::ByteView(frame).subspan(kHeaderSize));
+    ASSERT_TRUE(request) << request.error().to_string();
+    const SendMessages& sent = std::get<SendMessages>(*request);
+    EXPECT_EQ(sent.topic, Ident("events"));
+    EXPECT_EQ(sent.partitioning.partition, 4U);
+    ASSERT_EQ(sent.records.size(), count);
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(base::load<std::uint32_t>(sent.records[i].raw.data() + 24), i) << "deltas count from 0";
+      EXPECT_EQ(base::digest_of(sent.records[i]), base::digest_of(records[i]));
+    }
+  }
 }
 
 }  // namespace
