@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "replicator/glob.h"
 #include "replicator/listen_address.h"
+#include "replicator/rules.h"
 #include "replicator/units.h"
 
 namespace replicator {
@@ -37,6 +37,10 @@ class Problems {
     if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
     add(key, fmt::format("\"{}\" is not one of {}", value, fmt::join(allowed, ", ")));
   }
+  template <class T>
+  void failure(std::string_view key, const base::Result<T>& result) {
+    if (!result) add(key, fmt::format("{} {}", result.error().object(), result.error().message()));
+  }
   std::vector<std::string> take() { return std::move(list_); }
 
  private:
@@ -55,29 +59,10 @@ void check_url(Problems& problems, std::string_view side, const std::string& url
 
 void check_topology(Problems& problems, const Config& config) {
   if (config.topics.empty()) problems.add("link.topics", "is empty: nothing would be copied");
-  for (const auto& glob : config.topics) {
-    if (auto problem = topic_glob_problem(glob)) problems.add("link.topics", *problem);
-  }
-  for (const auto& glob : config.exclude) {
-    if (auto problem = topic_glob_problem(glob)) problems.add("link.exclude", *problem);
-  }
-  for (const auto& rule : config.rename) {
-    const auto from_problem = topic_glob_problem(rule.from);
-    const auto to_problem = topic_glob_problem(rule.to);
-    if (from_problem) problems.add("link.rename", *from_problem);
-    if (to_problem) problems.add("link.rename", *to_problem);
-    if (std::count(rule.from.begin(), rule.from.end(), '*') != std::count(rule.to.begin(), rule.to.end(), '*')) {
-      problems.add("link.rename",
-                   fmt::format("\"{} -> {}\" must have as many * on the right as on the left", rule.from, rule.to));
-    }
-  }
-  if (config.marker != "off") {
-    if (auto problem = topic_glob_problem(config.marker)) {
-      problems.add("link.marker", *problem + ", nor off");
-    } else if (config.marker.find('*') != std::string::npos) {
-      problems.add("link.marker", "names one topic and can't hold a *");
-    }
-  }
+  for (const auto& glob : config.topics) problems.failure("link.topics", TopicPattern::compile(glob));
+  for (const auto& glob : config.exclude) problems.failure("link.exclude", TopicPattern::compile(glob));
+  for (const auto& rule : config.rename) problems.failure("link.rename", Rules::compile({}, {}, {rule}, "off"));
+  problems.failure("link.marker", Rules::compile({}, {}, {}, config.marker));
   if (config.state_file.empty()) problems.add("link.state_file", "is empty");
 }
 

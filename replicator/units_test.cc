@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "replicator/glob.h"
 #include "replicator/listen_address.h"
+#include "replicator/partition_glob.h"
 
 namespace replicator {
 namespace {
@@ -38,32 +38,29 @@ TEST(Units, PrintsTextThatReadsBack) {
   EXPECT_EQ(format_size(4ULL << 20), "4MiB");
 }
 
-TEST(Glob, StarStaysWithinItsPart) {
-  EXPECT_TRUE(glob_matches("*/*", "orders/events"));
-  EXPECT_TRUE(glob_matches("orders/*", "orders/events"));
-  EXPECT_TRUE(glob_matches("o*s/e*t*", "orders/events"));
-  EXPECT_TRUE(glob_matches("orders/*events", "orders/events"));
-  EXPECT_TRUE(glob_matches("a/*b*b", "a/abab"));
-  EXPECT_FALSE(glob_matches("orders*", "orders/events"));
-  EXPECT_FALSE(glob_matches("*events", "orders/events"));
-  EXPECT_FALSE(glob_matches("orders/*", "order/events"));
-  EXPECT_FALSE(glob_matches("orders/eve", "orders/events"));
+TEST(PartitionGlob, AddressesTopicsAndPartitions) {
+  const base::PartitionKey key{{"orders", "events"}, 12};
+  for (const char* glob : {"orders/events", "*/*", "orders/events/12", "orders/*/1*", "*/*/1?"}) {
+    ASSERT_TRUE(PartitionGlob::compile(glob)) << glob;
+    EXPECT_TRUE(PartitionGlob::compile(glob)->matches(key)) << glob;
+  }
+  for (const char* glob : {"orders/events/1", "orders/other", "order/events", "*/*/2"}) {
+    ASSERT_TRUE(PartitionGlob::compile(glob)) << glob;
+    EXPECT_FALSE(PartitionGlob::compile(glob)->matches(key)) << glob;
+  }
+  for (const char* glob : {"", "orders", "/events", "orders/", "a//1", "a/b/", "a/b/c", "a/b/1/2"}) {
+    EXPECT_FALSE(PartitionGlob::compile(glob)) << glob;
+  }
 }
 
-TEST(Glob, AddressesTopicsAndPartitions) {
-  const base::PartitionKey key{{"orders", "events"}, 12};
-  EXPECT_TRUE(glob_matches("orders/events", key));
-  EXPECT_TRUE(glob_matches("*/*", key));
-  EXPECT_TRUE(glob_matches("orders/events/12", key));
-  EXPECT_TRUE(glob_matches("orders/*/1*", key));
-  EXPECT_FALSE(glob_matches("orders/events/1", key));
-  EXPECT_FALSE(glob_matches("orders/other", key));
-  EXPECT_FALSE(partition_glob_problem("orders/events/1"));
-  EXPECT_FALSE(topic_glob_problem("*/*"));
-  for (const char* glob : {"", "orders", "/events", "orders/", "a//b", "a/b/c/d"}) {
-    EXPECT_TRUE(partition_glob_problem(glob)) << glob;
+TEST(PartitionGlob, OnePartitionReadsBack) {
+  for (const base::PartitionKey& key : {base::PartitionKey{{"orders", "events"}, 3}, {{"a/b", "c*?\\"}, 0}}) {
+    ASSERT_TRUE(parse_partition(to_pattern(key))) << to_pattern(key);
+    EXPECT_EQ(parse_partition(to_pattern(key)), key);
   }
-  EXPECT_TRUE(topic_glob_problem("a/b/1"));
+  for (const char* text : {"", "orders/events", "orders/events/", "orders/events/x", "orders/*/1", "a/b/-1"}) {
+    EXPECT_FALSE(parse_partition(text)) << text;
+  }
 }
 
 TEST(ListenAddress, KnowsWhatIsOpenToOthers) {

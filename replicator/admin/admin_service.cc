@@ -6,7 +6,7 @@
 #include <openssl/crypto.h>
 
 #include "replicator/fault.h"
-#include "replicator/glob.h"
+#include "replicator/partition_glob.h"
 
 namespace replicator {
 namespace {
@@ -16,15 +16,16 @@ base::Error invalid(std::string operation, std::string object, std::string messa
           std::move(hint)};
 }
 
-// An empty glob stands for everything.
-base::Status check_filter(const char* operation, const std::string& glob) {
-  if (glob.empty()) return base::ok();
-  if (auto problem = partition_glob_problem(glob)) return invalid(operation, glob, *problem);
-  return base::ok();
+// An empty glob stands for everything: no filter.
+base::Result<std::optional<PartitionGlob>> compile_filter(const std::string& glob) {
+  if (glob.empty()) return std::optional<PartitionGlob>();
+  auto filter = PartitionGlob::compile(glob);
+  if (!filter) return std::move(filter).error();
+  return std::optional(*std::move(filter));
 }
 
 base::Status check_command(const char* operation, const std::string& glob, const std::string& actor) {
-  if (auto problem = partition_glob_problem(glob)) return invalid(operation, glob, *problem);
+  if (auto compiled = PartitionGlob::compile(glob); !compiled) return std::move(compiled).error();
   if (actor.empty()) return invalid(operation, glob, "the request does not say who asks", "set actor to user@host");
   return base::ok();
 }
@@ -44,9 +45,9 @@ grpc::Status answer(const base::Result<CommandOutcome>& outcome, pb::CommandResp
 }
 
 template <class Response>
-void add_partitions(const LinkStatus& status, const std::string& glob, Response* response) {
+void add_partitions(const LinkStatus& status, const std::optional<PartitionGlob>& filter, Response* response) {
   for (const PartitionStatus& partition : status.partitions) {
-    if (glob.empty() || glob_matches(glob, partition.key)) *response->add_partitions() = to_proto(partition);
+    if (!filter || filter->matches(partition.key)) *response->add_partitions() = to_proto(partition);
   }
 }
 
@@ -87,17 +88,19 @@ grpc::Status AdminService::GetLink(grpc::ServerContext* context, const pb::GetLi
 grpc::Status AdminService::ListPartitions(grpc::ServerContext* context, const pb::ListPartitionsRequest* request,
                                           pb::ListPartitionsResponse* response) {
   if (auto status = authorize(*context); !status.ok()) return status;
-  if (auto checked = check_filter("list", request->glob()); !checked) return to_status(checked.error());
+  auto filter = compile_filter(request->glob());
+  if (!filter) return to_status(filter.error());
   const auto snapshot = board_.read();
   if (snapshot->taken_at != 0) set_time(response->mutable_taken_at(), snapshot->taken_at);
-  add_partitions(*snapshot, request->glob(), response);
+  add_partitions(*snapshot, *filter, response);
   return grpc::Status::OK;
 }
 
 grpc::Status AdminService::WatchPartitions(grpc::ServerContext* context, const pb::WatchPartitionsRequest* request,
                                            grpc::ServerWriter<pb::WatchPartitionsResponse>* writer) {
   if (auto status = authorize(*context); !status.ok()) return status;
-  if (auto checked = check_filter("watch", request->glob()); !checked) return to_status(checked.error());
+  auto filter = compile_filter(request->glob());
+  if (!filter) return to_status(filter.error());
   const std::uint32_t interval_ms = request->interval_ms() == 0 ? 1000 : request->interval_ms();
   if (interval_ms < 100 || interval_ms > 60'000) {
     return to_status(
@@ -115,7 +118,7 @@ grpc::Status AdminService::WatchPartitions(grpc::ServerContext* context, const p
     const auto snapshot = board_.read();
     pb::WatchPartitionsResponse response;
     *response.mutable_link() = to_proto(*snapshot, false);
-    add_partitions(*snapshot, request->glob(), &response);
+    add_partitions(*snapshot, *filter, &response);
     const bool written = writer->Write(response);
     next += std::chrono::milliseconds(interval_ms);
     lock.lock();
@@ -151,12 +154,13 @@ grpc::Status AdminService::Resume(grpc::ServerContext* context, const pb::Resume
 grpc::Status AdminService::ListGaps(grpc::ServerContext* context, const pb::ListGapsRequest* request,
                                     pb::ListGapsResponse* response) {
   if (auto status = authorize(*context); !status.ok()) return status;
-  if (auto checked = check_filter("gaps", request->glob()); !checked) return to_status(checked.error());
+  auto filter = compile_filter(request->glob());
+  if (!filter) return to_status(filter.error());
   auto rows = commands_.gaps();
   if (!rows) return to_status(rows.error());
   for (const state::GapRow& row : *rows) {
     if (request->open_only() && !row.resolved_as.empty()) continue;
-    if (!request->glob().empty() && !glob_matches(request->glob(), row.key)) continue;
+    if (*filter && !(*filter)->matches(row.key)) continue;
     *response->add_gaps() = to_proto(row);
   }
   return grpc::Status::OK;
