@@ -8,7 +8,8 @@ namespace replicator {
 
 namespace {
 
-// Named so that an operator who looks at the server sees who polls; offsets are explicit and nothing is ever stored under it.
+// Named so that an operator who looks at the server sees who polls; offsets are explicit and nothing is ever stored
+// under it.
 iggy::Consumer consumer() { return {iggy::ConsumerKind::kConsumer, std::string("iggy-replicate")}; }
 
 iggy::PollStrategy at_offset(std::uint64_t offset) { return {iggy::PollStrategy::Kind::kOffset, offset}; }
@@ -37,7 +38,9 @@ base::Task<base::Result<Polled>> IggyReader::poll(iggy::PollStrategy strategy, s
 }
 
 IggySource::IggySource(iggy::Client& client, TopicWatcher& watcher, base::PartitionKey key, std::string mint_ids_for)
-    : reader_(client, watcher, key.topic, key.partition), key_(std::move(key)), mint_ids_for_(std::move(mint_ids_for)) {}
+    : reader_(client, watcher, key.topic, key.partition),
+      key_(std::move(key)),
+      mint_ids_for_(std::move(mint_ids_for)) {}
 
 base::Task<base::Result<Polled>> IggySource::read(iggy::PollStrategy strategy, std::uint32_t count) {
   auto call = reader_.poll(strategy, count);
@@ -51,7 +54,9 @@ base::Task<base::Result<Polled>> IggySource::read(iggy::PollStrategy strategy, s
 }
 
 base::Task<base::Result<PartitionView>> IggySource::view() { return reader_.watcher().fresh(reader_.partition()); }
-base::Task<base::Result<Polled>> IggySource::poll(std::uint64_t from, std::uint32_t count) { return read(at_offset(from), count); }
+base::Task<base::Result<Polled>> IggySource::poll(std::uint64_t from, std::uint32_t count) {
+  return read(at_offset(from), count);
+}
 base::Task<base::Result<Polled>> IggySource::last() { return read({iggy::PollStrategy::Kind::kLast, 0}, 1); }
 base::Task<base::Result<Polled>> IggySource::at_time(std::uint64_t micros) {
   return read({iggy::PollStrategy::Kind::kTimestamp, micros}, 1);
@@ -61,8 +66,8 @@ base::Task<base::Result<PartitionView>> IggySource::wait_for_change(PartitionVie
   return reader_.watcher().wait_for_change(reader_.partition(), seen, at_most);
 }
 
-IggySink::IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic, std::uint32_t partition,
-                   std::size_t batch_bytes, base::Duration fence_timeout)
+IggySink::IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
+                   std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout)
     : clock_(clock),
       client_(client),
       reader_(client, watcher, topic, partition),
@@ -72,7 +77,9 @@ IggySink::IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watch
       fence_timeout_(fence_timeout) {}
 
 base::Task<base::Result<PartitionView>> IggySink::view() { return reader_.watcher().fresh(partition_); }
-base::Task<base::Result<Polled>> IggySink::read(std::uint64_t from, std::uint32_t count) { return reader_.poll(at_offset(from), count); }
+base::Task<base::Result<Polled>> IggySink::read(std::uint64_t from, std::uint32_t count) {
+  return reader_.poll(at_offset(from), count);
+}
 base::Task<base::Result<Polled>> IggySink::last() { return reader_.poll({iggy::PollStrategy::Kind::kLast, 0}, 1); }
 
 base::Result<std::size_t> IggySink::fit(std::span<const base::Record> records) const {
@@ -96,22 +103,24 @@ base::Task<base::Result<std::uint64_t>> IggySink::tail_end() {
   co_return newest->batch.empty() ? 0 : newest->batch.records.back().offset + 1;
 }
 
-// The server executes what it has read, as late as it is slow, and lists the dead connection for as long. Observed on both dialects: once
-// it is not listed, a tail read sent afterwards shows everything of it that ever landed.
+// The server executes what it has read, as late as it is slow, and lists the dead connection for as long. Observed on
+// both dialects: once it is not listed, a tail read sent afterwards shows everything of it that ever landed.
 base::Task<base::Status> IggySink::settle() {
   const base::TimePoint deadline = clock_.now() + fence_timeout_;
   while (!trace_.local_address.empty() && clock_.now() < deadline) {
     auto call = client_.is_listed(trace_);
     auto listed = co_await std::move(call);
     if (!listed) {
-      if (listed.error().code() == base::ErrorCode::kPermission) break;  // without read_servers: two equal tail reads instead
+      if (listed.error().code() == base::ErrorCode::kPermission)
+        break;  // without read_servers: two equal tail reads instead
       co_return std::move(listed).error();
     }
     if (!*listed) co_return base::ok();
     auto pause = clock_.sleep_for(std::chrono::milliseconds(50));
     co_await std::move(pause);
   }
-  // A listed connection can be a leak of a 0.8 server with several shards: after the limit, two equal looks a second apart.
+  // A listed connection can be a leak of a 0.8 server with several shards: after the limit, two equal looks a second
+  // apart.
   std::optional<std::uint64_t> before;
   while (true) {
     auto call = tail_end();

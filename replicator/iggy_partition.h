@@ -31,7 +31,8 @@ class IggyReader {
 
 class IggySource final : public Source {
  public:
-  // `mint_ids_for`: link id when the target would give random ids to messages without one (0.8 does); empty = ids stay as they are.
+  // `mint_ids_for`: link id when the target would give random ids to messages without one (0.8 does); empty = ids stay
+  // as they are.
   IggySource(iggy::Client& client, TopicWatcher& watcher, base::PartitionKey key, std::string mint_ids_for);
   bool is_legacy() const override { return reader_.is_legacy(); }
   base::Task<base::Result<PartitionView>> view() override;
@@ -50,8 +51,8 @@ class IggySource final : public Source {
 
 class IggySink final : public Sink {
  public:
-  IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic, std::uint32_t partition,
-           std::size_t batch_bytes, base::Duration fence_timeout);
+  IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
+           std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout);
   bool is_legacy() const override { return reader_.is_legacy(); }
   base::Task<base::Result<PartitionView>> view() override;
   base::Task<base::Result<Polled>> read(std::uint64_t from, std::uint32_t count) override;
