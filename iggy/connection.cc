@@ -62,7 +62,10 @@ std::string text_of(const Ident& ident) {
 std::string object_of(const Request& request) {
   return std::visit(
       []<class T>(const T& value) -> std::string {
-        if constexpr (requires { value.topic; value.stream; }) {
+        if constexpr (requires {
+                        value.topic;
+                        value.stream;
+                      }) {
           return text_of(value.stream) + "/" + text_of(value.topic);
         } else if constexpr (requires { value.stream; }) {
           return text_of(value.stream);
@@ -80,6 +83,11 @@ base::Error recoded(const base::Error& error, base::ErrorCode code) {
   base::Error out(code, error.operation(), error.object(), error.message(), error.hint());
   out.with_status(error.wire_status());
   return out;
+}
+
+constexpr std::string_view kCredentialsHint = "check user and password, or the access token, in the connection string";
+std::string credentials_refused(bool by_token) {
+  return by_token ? "the access token is refused" : "user or password is refused";
 }
 
 std::string seconds_of(base::Duration duration) {
@@ -138,14 +146,14 @@ Connection::Connection(asio::io_context& io, base::Clock& clock, std::unique_ptr
   transport_->set_quick_acks(is_legacy());
 }
 
-Connection::~Connection() { base::check(!is_open(), "a connection is aborted before it is destroyed"); }
+Connection::~Connection() = default;
 
 std::shared_ptr<Connection> Connection::start(asio::io_context& io, base::Clock& clock, base::TaskGroup& tasks,
                                               std::unique_ptr<Transport> transport, ConnectionOptions options,
                                               VsrIdentity& identity) {
   std::shared_ptr<Connection> self(new Connection(io, clock, std::move(transport), std::move(options), identity));
-  const bool started = tasks.spawn(self->write_loop(self)) && tasks.spawn(self->read_loop(self)) &&
-                       tasks.spawn(self->watch_loop(self));
+  const bool started =
+      tasks.spawn(self->write_loop(self)) && tasks.spawn(self->read_loop(self)) && tasks.spawn(self->watch_loop(self));
   if (!started) self->abort({kStopped, "connection", "", "stopping"});
   return self;
 }
@@ -153,6 +161,7 @@ std::shared_ptr<Connection> Connection::start(asio::io_context& io, base::Clock&
 void Connection::abort(base::Error why) {
   if (why_) return;
   why_ = std::move(why);
+  closed_at_ = clock_.now();
   transport_->close();
   const auto fail = [this](const ExchangePtr& exchange) {
     if (!exchange->replied && !exchange->error) exchange->error = *why_;
@@ -256,8 +265,7 @@ base::Task<base::Result<Reply>> Connection::call(Request request) {
   submit(*exchange);
   auto waiting = answered(*exchange);
   co_await std::move(waiting);
-  if ((*exchange)->error)
-    co_return failure(**exchange, std::string(name_of(request)), object_of(request), is_write);
+  if ((*exchange)->error) co_return failure(**exchange, std::string(name_of(request)), object_of(request), is_write);
   co_return decode(request, **exchange, is_write);
 }
 
@@ -293,10 +301,10 @@ base::Task<base::Result<LoggedIn>> Connection::login(Credentials credentials, ba
         co_return base::Error(kMalformed, "login", options_.peer.to_string(), "answered with something else");
       }
       if (!is_legacy() && logged_in->protocol_word >> 10 != vsr::kProtocolWord >> 10) {
-        base::Error error(kUnsupported, "login", options_.peer.to_string(),
-                          fmt::format("the server {} speaks protocol {}.{}, this connection speaks 0.11",
-                                      logged_in->server_version, logged_in->protocol_word >> 20,
-                                      (logged_in->protocol_word >> 10) & 0x3FF));
+        base::Error error(
+            kUnsupported, "login", options_.peer.to_string(),
+            fmt::format("the server {} speaks protocol {}.{}, this connection speaks 0.11", logged_in->server_version,
+                        logged_in->protocol_word >> 20, (logged_in->protocol_word >> 10) & 0x3FF));
         abort(error);
         co_return error;
       }
@@ -308,11 +316,13 @@ base::Task<base::Result<LoggedIn>> Connection::login(Credentials credentials, ba
     const bool not_yet = !is_legacy() && (status == kNotCommitted || status == kNotAcceptedStatus);
     if (!not_yet || clock_.now() + kLoginRetryDelay >= deadline) {
       // A 0.8 server answers a wrong token with 20, and lengths out of range with 43 and 44.
-      const bool credential = status == 20 || status == 42 || status == 43 || status == 44 || status == 47 ||
-                              status == 53 || status == 54;
-      base::Error error = recoded(reply.error(), credential ? kCredentials : reply.error().code());
-      error.with_object(options_.peer.to_string());
-      if (credential) error.with_hint("check user and password, or the access token, in the connection string");
+      const bool credential =
+          status == 20 || status == 42 || status == 43 || status == 44 || status == 47 || status == 53 || status == 54;
+      const bool by_token = std::holds_alternative<AccessTokenSecret>(credentials);
+      const std::string message = credential ? credentials_refused(by_token) : reply.error().message();
+      base::Error error(credential ? kCredentials : reply.error().code(), "login", options_.peer.to_string(), message,
+                        credential ? std::string(kCredentialsHint) : std::string());
+      error.with_status(status);
       abort(error);
       co_return error;
     }
@@ -325,10 +335,8 @@ base::Task<base::Result<LoggedIn>> Connection::login(Credentials credentials, ba
 
 base::Task<base::Result<SendAck>> Connection::send(base::TopicName topic, std::uint32_t partition, OutgoingSend frame,
                                                    std::uint32_t count) {
-  auto sending = is_legacy() ? send_legacy(std::move(topic), partition, std::move(frame))
-                             : send_vsr(std::move(topic), partition, std::move(frame), count);
-  auto ack = co_await std::move(sending);
-  co_return ack;
+  return is_legacy() ? send_legacy(std::move(topic), partition, std::move(frame))
+                     : send_vsr(std::move(topic), partition, std::move(frame), count);
 }
 
 // The get_topic is answered after the send, so it includes it; nothing else is between the two.
@@ -562,12 +570,9 @@ void Connection::evicted(const vsr::Eviction& eviction) {
     abort(lost(fmt::format("the server ended the session: {} (eviction {})", name_of_status(status), eviction.reason))
               .with_status(status));
   } else if (eviction.reason >= kInvalidCredentials && eviction.reason <= kUserInactive) {
-    const char* what = eviction.reason == kInvalidToken   ? "the access token is refused"
-                       : eviction.reason == kUserInactive ? "the user is inactive"
-                                                          : "user or password is refused";
-    abort(base::Error(kCredentials, "login", peer, what,
-                      "check user and password, or the access token, in the connection string")
-              .with_status(status));
+    const std::string what = eviction.reason == kUserInactive ? "the user is inactive"
+                                                              : credentials_refused(eviction.reason == kInvalidToken);
+    abort(base::Error(kCredentials, "login", peer, what, std::string(kCredentialsHint)).with_status(status));
   } else if (eviction.reason == kProtocol) {
     const auto text = [](std::uint32_t word) {
       return fmt::format("{}.{}.{}", word >> 20, (word >> 10) & 0x3FF, word & 0x3FF);
@@ -602,9 +607,8 @@ void Connection::ping() {
 void Connection::expire(Exchange& overdue) {
   const bool by_login = !logged_in_;
   const base::Duration patience = overdue.is_send ? options_.send_timeout : options_.read_timeout;
-  const std::string message =
-      by_login ? fmt::format("no answer to {} in time", overdue.name)
-               : fmt::format("no answer to {} within {}", overdue.name, seconds_of(patience));
+  const std::string message = by_login ? fmt::format("no answer to {} in time", overdue.name)
+                                       : fmt::format("no answer to {} within {}", overdue.name, seconds_of(patience));
   overdue.error = base::Error(kTimeout, "connection", "", message);
   abort(lost("closed by us: " + message));
 }

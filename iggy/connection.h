@@ -4,13 +4,14 @@
 //        ▲                                                       server
 //        └── exchange ◀── outstanding, by number ◀── reader (header, then one buffer for the body)
 //
-// Matching: vsr by request number, in any order; legacy in order, so that an exchange's number is its place. One watchdog
-// sends a ping every heartbeat interval and closes the connection when an answer is overdue, because a half-read frame
-// can't be resumed. A legacy send, and what is queued with it, is never overdue: the server answers in order and will.
+// Matching: vsr by request number, in any order; legacy in order, so that an exchange's number is its place. One
+// watchdog sends a ping every heartbeat interval and closes the connection when an answer is overdue, because a
+// half-read frame can't be resumed. A legacy send, and what is queued with it, is never overdue: the server answers in
+// order and will.
 //
-// The three loops run in the task group given, and hold the connection until it is closed: abort() or a failure ends them.
-// A caller that is cancelled while its send is being written closes the connection (its memory must not be touched later).
-// Affinity: one io_context, one thread.
+// The three loops run in the task group given, and hold the connection until it is closed: abort() or a failure ends
+// them. A caller that is cancelled while its send is being written closes the connection (its memory must not be
+// touched later). Affinity: one io_context, one thread.
 #pragma once
 
 #include <array>
@@ -55,8 +56,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection& operator=(const Connection&) = delete;
   ~Connection();
 
-  // Logs in; repeats 57 and 58 every 100 ms until the deadline. kCredentials, kUnsupported (protocol), kTimeout; kNotIggy
-  // when the first answer is in the other dialect. After an error the connection is closed.
+  // Logs in; repeats 57 and 58 every 100 ms until the deadline. kCredentials, kUnsupported (protocol), kTimeout;
+  // kNotIggy when the first answer is in the other dialect. After an error the connection is closed.
   base::Task<base::Result<LoggedIn>> login(Credentials credentials, base::TimePoint deadline);
 
   // Errors by base::ErrorCode: kTimeout and kConnectionLost for reads and for what never reached the transport,
@@ -73,7 +74,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // REQUIRES: !is_open().
   const base::Error& why_closed() const { return *why_; }
 
+  const HostPort& peer() const { return options_.peer; }
   base::TimePoint opened_at() const { return opened_at_; }
+  // REQUIRES: !is_open().
+  base::TimePoint closed_at() const { return closed_at_; }
   std::string local_address() const { return transport_->local_address(); }
   std::uint64_t unknown_replies() const { return unknown_replies_; }
 
@@ -115,12 +119,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ConnectionOptions options_;
   VsrIdentity& identity_;
   base::TimePoint opened_at_;
+  base::TimePoint closed_at_;
   std::uint64_t session_ = 0;        // vsr, from the login
   std::uint64_t legacy_number_ = 1;  // place of the next exchange
   bool logged_in_ = false;
 
-  std::vector<ExchangePtr> queue_;    // not yet taken by the writer
-  std::vector<ExchangePtr> writing_;  // in the write in progress
+  std::vector<ExchangePtr> queue_;                    // not yet taken by the writer
+  std::vector<ExchangePtr> writing_;                  // in the write in progress
   std::map<std::uint64_t, ExchangePtr> outstanding_;  // submitted and unanswered, by number
   base::Event queued_;
   base::Event recheck_;  // for the watchdog: a deadline earlier than its plan, or closed

@@ -77,13 +77,8 @@ std::optional<base::Duration> duration(std::string_view text) {
     std::string_view name;
     std::uint64_t micros;
   };
-  static constexpr Unit kUnits[] = {{"us", 1},
-                                    {"ms", 1'000},
-                                    {"s", 1'000'000},
-                                    {"sec", 1'000'000},
-                                    {"m", 60'000'000},
-                                    {"min", 60'000'000},
-                                    {"h", 3'600'000'000}};
+  static constexpr Unit kUnits[] = {{"us", 1},         {"ms", 1'000},       {"s", 1'000'000},    {"sec", 1'000'000},
+                                    {"m", 60'000'000}, {"min", 60'000'000}, {"h", 3'600'000'000}};
   constexpr std::uint64_t kMax = 365ULL * 24 * 3'600'000'000;  // a year
   std::uint64_t total = 0;
   bool any = false;

@@ -14,9 +14,9 @@
 namespace iggy {
 namespace {
 
-constexpr std::uint32_t kInvalidCommand = 3;            // what a 0.8 server makes of the zeros in a vsr header
-constexpr std::uint32_t kPing = 1;                      // command code
-constexpr std::uint8_t kIncompatibleProtocol = 14;      // eviction reason
+constexpr std::uint32_t kInvalidCommand = 3;             // what a 0.8 server makes of the zeros in a vsr header
+constexpr std::uint32_t kPing = 1;                       // command code
+constexpr std::uint8_t kIncompatibleProtocol = 14;       // eviction reason
 constexpr base::MessageId kProbeClient{0x7065'6269, 1};  // any but zero; never logged in
 constexpr std::string_view kName = "probe";
 
@@ -71,7 +71,8 @@ base::Task<base::Status> read(Transport& transport, Answer& answer, std::size_t 
   co_return base::ok();
 }
 
-base::Task<base::Result<bool>> exchange(Transport& transport, base::ByteView frame, Answer& answer, std::size_t enough) {
+base::Task<base::Result<bool>> exchange(Transport& transport, base::ByteView frame, Answer& answer,
+                                        std::size_t enough) {
   const std::array pieces{frame};
   auto writing = transport.write(pieces);
   auto written = co_await std::move(writing);
@@ -86,7 +87,8 @@ base::Error foreign(const Answer& answer, const HostPort& host, bool tls) {
   using enum base::ErrorCode;
   if (answer.size == 0) {
     if (tls) return error(kNotIggy, host, "the port closed the TLS connection without an answer", "check the port");
-    return error(kNotIggy, host, "the port closed the connection at once, without an answer: most likely it expects TLS",
+    return error(kNotIggy, host,
+                 "the port closed the connection at once, without an answer: most likely it expects TLS",
                  "add tls=true to the connection string, or check the port");
   }
   if (answer.starts_with("HTTP/")) {
@@ -114,10 +116,10 @@ base::Result<Dialect> judge_window(const vsr::Eviction& window, const HostPort& 
                  fmt::format("the server is 0.10.x (protocol {}), which is not supported yet", range),
                  "supported are servers 0.8.x and 0.9.x (protocol 0.11)");
   }
-  return error(base::ErrorCode::kUnsupported, host,
-               fmt::format("the server accepts protocol {}, this program speaks {}", range,
-                           text_of_word(vsr::kProtocolWord)),
-               newest > kOurs ? "a newer version of this program is needed" : "supported are servers 0.8.x and 0.9.x");
+  return error(
+      base::ErrorCode::kUnsupported, host,
+      fmt::format("the server accepts protocol {}, this program speaks {}", range, text_of_word(vsr::kProtocolWord)),
+      newest > kOurs ? "a newer version of this program is needed" : "supported are servers 0.8.x and 0.9.x");
 }
 
 base::Error silent(const HostPort& host) {
@@ -131,8 +133,7 @@ base::Task<base::Result<Dialect>> probe(base::Clock& clock, Transport& transport
                                         base::TimePoint deadline) {
   Answer answer;
   const base::Bytes ping = vsr_frame(vsr::Operation::kRead, kPing, {});
-  auto pinging =
-      with_deadline(clock, deadline, exchange(transport, ping, answer, legacy::kHeaderSize), silent(host));
+  auto pinging = with_deadline(clock, deadline, exchange(transport, ping, answer, legacy::kHeaderSize), silent(host));
   auto pinged = co_await std::move(pinging);
   if (!pinged && pinged.error().code() != base::ErrorCode::kTimeout) {
     // A reset after some bytes is judged by the bytes.
@@ -150,8 +151,8 @@ base::Task<base::Result<Dialect>> probe(base::Clock& clock, Transport& transport
   if (answer.ended || answer.starts_with("HTTP/") || answer.starts_with("\x15\x03"))
     co_return foreign(answer, host, tls);
 
-  auto completing = with_deadline(clock, deadline, exchange(transport, {}, answer, vsr::kHeaderSize),
-                                  foreign(answer, host, tls));
+  auto completing =
+      with_deadline(clock, deadline, exchange(transport, {}, answer, vsr::kHeaderSize), foreign(answer, host, tls));
   auto completed = co_await std::move(completing);
   if (!completed && completed.error().code() == base::ErrorCode::kNotIggy) co_return std::move(completed).error();
   if (!completed || answer.size < vsr::kHeaderSize) co_return foreign(answer, host, tls);
@@ -162,8 +163,7 @@ base::Task<base::Result<Dialect>> probe(base::Clock& clock, Transport& transport
   Answer window;
   const base::Bytes question = window_request();
   const base::TimePoint patience = clock.now() + (deadline - clock.now()) / 2;
-  auto asking =
-      with_deadline(clock, patience, exchange(transport, question, window, vsr::kHeaderSize), silent(host));
+  auto asking = with_deadline(clock, patience, exchange(transport, question, window, vsr::kHeaderSize), silent(host));
   auto asked = co_await std::move(asking);
   if (!asked || window.size < vsr::kHeaderSize) co_return Dialect::kVsr11;
   const auto reply = vsr::read_reply_header(window.bytes);

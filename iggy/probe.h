@@ -17,8 +17,8 @@
 namespace iggy {
 
 // kLegacy or kVsr11. kUnsupported: a server whose protocol window leaves ours out (0.10 and newer, or older previews).
-// kNotIggy: something else answers. kTimeout: nothing answers. kConnectionLost: reset while probing. Each with a sentence
-// that says what was found and what to do. `tls`: whether `transport` is TLS already.
+// kNotIggy: something else answers. kTimeout: nothing answers. kConnectionLost: reset while probing. Each with a
+// sentence that says what was found and what to do. `tls`: whether `transport` is TLS already.
 base::Task<base::Result<Dialect>> probe(base::Clock& clock, Transport& transport, HostPort host, bool tls,
                                         base::TimePoint deadline);
 

@@ -1,9 +1,5 @@
 #include "iggy/tcp_transport.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,9 +11,12 @@
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <sys/socket.h>
 
 #include "iggy/with_deadline.h"
 
@@ -111,7 +110,8 @@ using TlsStream = asio::ssl::stream<tcp::socket>;
 
 class TcpConnector final : public Connector {
  public:
-  TcpConnector(asio::io_context& io, base::Clock& clock, TlsOptions tls) : io_(io), clock_(clock), tls_(std::move(tls)) {}
+  TcpConnector(asio::io_context& io, base::Clock& clock, TlsOptions tls)
+      : io_(io), clock_(clock), tls_(std::move(tls)) {}
 
   base::Task<base::Result<std::unique_ptr<Transport>>> connect(HostPort host, base::TimePoint deadline) override {
     std::optional<asio::ssl::context> context;
@@ -142,9 +142,9 @@ class TcpConnector final : public Connector {
     if (!context) {
       co_return std::make_unique<StreamTransport<tcp::socket>>(*std::move(socket));
     }
-    auto limited = with_deadline(clock_, deadline, handshake(host, *std::move(socket), *std::move(context)),
-                                 connect_failed(host, "the TLS handshake was not answered",
-                                                "is it a TLS port? without TLS: remove tls=true"));
+    auto limited = with_deadline(
+        clock_, deadline, handshake(host, *std::move(socket), *std::move(context)),
+        connect_failed(host, "the TLS handshake was not answered", "is it a TLS port? without TLS: remove tls=true"));
     auto secured = co_await std::move(limited);
     co_return secured;
   }
@@ -191,7 +191,8 @@ class TcpConnector final : public Connector {
     auto waiting = base::wait_until(clock_, lookup->done, deadline);
     co_await std::move(waiting);
     if (!lookup->done.is_set())
-      co_return connect_failed(host, "the name could not be resolved in time", "check the host name and the name server");
+      co_return connect_failed(host, "the name could not be resolved in time",
+                               "check the host name and the name server");
     if (lookup->error) {
       co_return connect_failed(host, fmt::format("the name can't be resolved: {}", lookup->error.message()),
                                "check the host name");
@@ -240,7 +241,8 @@ class TcpConnector final : public Connector {
     }
     if (verify != X509_V_OK) {
       return connect_failed(
-                 host, fmt::format("the server's certificate is not trusted: {}", X509_verify_cert_error_string(verify)),
+                 host,
+                 fmt::format("the server's certificate is not trusted: {}", X509_verify_cert_error_string(verify)),
                  tls_.ca_file.empty() ? "set tls_ca_file to the authority's PEM file"
                                       : "tls_ca_file must hold the authority that signed it")
           .with_retry(base::Retry::kNeedsOperator);

@@ -15,7 +15,8 @@ inline constexpr int kKeepAliveIntervalSeconds = 5;  // between probes
 inline constexpr int kKeepAliveProbes = 4;           // unanswered ones until the connection is dead
 inline constexpr int kUserTimeoutMillis = 30'000;    // unacknowledged data, or a full window that never opens
 
-// The CA file is read at each connect, so that a renewed one is used without a restart. `io` and `clock` must outlive it.
+// The CA file is read at each connect, so that a renewed one is used without a restart. `io` and `clock` must outlive
+// it.
 std::unique_ptr<Connector> tcp_connector(asio::io_context& io, base::Clock& clock, TlsOptions tls);
 
 }  // namespace iggy
