@@ -102,6 +102,16 @@ base::Task<void> PartitionPipeline::read_ahead() {
         break;
       }
       const bool same_creation = source_.is_legacy() || view->created == row_->up_created;
+      if (view->end < positions_.polled()) {
+        // The watcher's answer may be older than our last poll: only one that was asked for afterwards counts.
+        auto asking = source_.view();
+        view = co_await std::move(asking);
+        if (stop_reading_.is_set()) break;
+        if (!view) {
+          read_error_ = view.error();
+          break;
+        }
+      }
       if (!same_creation || view->end < positions_.polled()) {
         read_error_ =
             changed(fmt::format("upstream ends at {} and we have read up to {}", view->end, positions_.polled()));
@@ -249,7 +259,13 @@ void PartitionPipeline::acked(std::size_t count, std::uint64_t end) {
   commit.anchor = state::Anchor{last.offset, end - 1, last.id, base::digest_of(last)};
   commit.ranges.push_back({first.offset, down_end_, count, true});
   commit.added.copied = count;
-  for (std::size_t i = 0; i < count; ++i) commit.added.copied_bytes += outgoing_[i].body.size();
+  if (!tally_.first) tally_.first = first.offset;
+  tally_.copied += count;
+  for (std::size_t i = 0; i < count; ++i) {
+    commit.added.copied_bytes += outgoing_[i].body.size();
+    if (options_.tally_digest) tally_.digest = base::chain(tally_.digest, base::digest_of(outgoing_[i]));
+  }
+  tally_.copied_bytes += commit.added.copied_bytes;
   positions_.acked(commit.watermark);
   down_end_ = end;
   live_.copied += count;

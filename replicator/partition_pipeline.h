@@ -29,6 +29,13 @@
 
 namespace replicator {
 
+// What this process has copied, for the receipt of a run.
+struct PipelineTally {
+  std::optional<std::uint64_t> first;  // upstream offset of the first message
+  std::uint64_t copied = 0, copied_bytes = 0;
+  base::Digest digest;                 // chained over the digests of all messages, in order
+};
+
 struct PipelineOptions {
   std::uint64_t batch_bytes = 4ULL * 1024 * 1024;
   std::uint32_t uncommitted_batches_max = 64;
@@ -38,6 +45,7 @@ struct PipelineOptions {
   base::BackoffPolicy retry;
   ResyncOptions resync;
   std::uint64_t seed = 1;
+  bool tally_digest = false;  // costs a hash per message
 };
 
 class PartitionPipeline final : public CommitListener {
@@ -57,6 +65,7 @@ class PartitionPipeline final : public CommitListener {
   PartitionStatus status() const;
   const base::PartitionKey& key() const { return key_; }
   bool caught_up() const;
+  const PipelineTally& tally() const { return tally_; }
 
   void on_committed(const state::PartitionCommit& commit) override;
   void on_stale(const base::PartitionKey& key) override;
@@ -128,6 +137,7 @@ class PartitionPipeline final : public CommitListener {
   base::TimePoint progress_at_;  // last ack, or last time without work
   state::Counters live_;         // acked and not yet committed
   std::uint64_t caught_up_at_ = 0;
+  PipelineTally tally_;
   std::string logged_;  // last line that was logged, so that repeats are not
 };
 

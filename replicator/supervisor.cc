@@ -201,7 +201,10 @@ base::Task<base::Status> Supervisor::reconcile_loop() {
     const base::TimePoint next = clock_.now() + wait_for;
     while (!stop_.is_set() && clock_.now() < next) {
       if (ended_) co_return *ended_;
-      if (config_.until_caught_up && reconciled_ && everything_caught_up()) co_return base::ok();
+      if (config_.until_caught_up && reconciled_ && everything_caught_up()) {
+        ended_by_itself_ = true;
+        co_return base::ok();
+      }
       auto wait = base::wait_until(clock_, stop_, std::min(next, clock_.now() + std::chrono::milliseconds(100)));
       co_await std::move(wait);
     }
@@ -252,6 +255,7 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   options.uncommitted_batches_max = config_.uncommitted_batches_max;
   options.stuck_after = config_.stuck_after;
   options.retry = {config_.retry_initial_backoff, config_.retry_max_backoff};
+  options.tally_digest = config_.until_caught_up;
   options.seed = std::hash<std::string>{}(wanted.key.to_string());
   options.resync.confirm_for = config_.confirm_for;
   if (wanted.present_at_link_start) options.resync.start = config_.start;

@@ -24,6 +24,7 @@
 #include "replicator/iggy_partition.h"
 #include "replicator/partition_pipeline.h"
 #include "replicator/reconciler.h"
+#include "replicator/run.h"
 #include "replicator/status.h"
 
 namespace replicator {
@@ -38,6 +39,9 @@ class Supervisor final : public Commands {
   // kCredentials, kNotIggy, kUnsupported, kConnectFailed (until_caught_up only), kWrongLink, kFenced, kInvalidArgument,
   // kStateUnavailable.
   base::Task<base::Status> run();
+  // After run() has ended, on its thread.
+  std::vector<PartitionReceipt> receipts() const;
+  bool ended_by_itself() const { return ended_by_itself_; }
   // Idempotent, any thread. run() ends within drain_timeout plus a second.
   void request_stop();
 
@@ -123,6 +127,7 @@ class Supervisor final : public Commands {
   std::atomic<bool> stopped_ = false;
   std::string state_ = "starting", state_detail_;
   std::uint64_t started_at_ = 0;
+  bool ended_by_itself_ = false;
   std::optional<base::Error> ended_;  // why run() ends, when not asked to
 };
 
