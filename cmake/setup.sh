@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-mapfile -t wanted < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' cmake/packages.txt)
+mapfile -t wanted <<<"$(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' cmake/packages.txt)"
 
 stop() {
   {
