@@ -57,8 +57,8 @@ enum class Compression : std::uint8_t { kNone = 1, kGzip = 2 };  // topic metada
 
 // Settings of a topic. legacy has exactly the first four. vsr carries settings as options: `options` holds every key as
 // sent or reported (durability, segment_size, … and compression_algorithm, message_expiry, max_topic_size). The fields
-// repeat those three and win when they differ from the list; a key that is in neither (field 0 or kNone) is not sent, and
-// the server takes its default.
+// repeat those three and win when they differ from the list; a key that is in neither (field 0 or kNone) is not sent,
+// and the server takes its default.
 struct TopicSettings {
   Compression compression = Compression::kNone;
   std::uint64_t message_expiry = kNeverExpire;

@@ -12,7 +12,6 @@ namespace iggy::legacy {
 namespace {
 
 constexpr std::uint32_t kUnsupported = 0;
-constexpr std::uint32_t kPartitionLimit = 1U << 20U;  // larger ids alias inside the server
 
 // Writes the payload and returns the command code, or kUnsupported.
 class Encoder : public WireWriter {

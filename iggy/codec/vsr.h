@@ -91,9 +91,9 @@ struct Eviction {
 // SDK error code of an eviction reason (9 → 42, 14 → 14003 …).
 std::uint32_t status_of_eviction(std::uint8_t reason);
 
-// kMalformed when a server closes the connection: size outside 256..kMaxFrame, or a command byte above 29. Other commands
-// than kRequest are ignored by servers, and refused with silence by decode_request(). REQUIRES: bytes.size() >=
-// kHeaderSize.
+// kMalformed when a server closes the connection: size outside 256..kMaxFrame, or a command byte above 29. Other
+// commands than kRequest are ignored by servers, and refused with silence by decode_request(). REQUIRES: bytes.size()
+// >= kHeaderSize.
 base::Result<RequestHeader> read_request_header(base::ByteView bytes);
 // kMalformed unless it is a reply or an eviction of a possible size. REQUIRES: bytes.size() >= kHeaderSize.
 base::Result<std::variant<ReplyHeader, Eviction>> read_reply_header(base::ByteView bytes);
@@ -133,7 +133,8 @@ base::Bytes encode_status(const RequestHeader& header, std::uint32_t status);
 // Committed rejection: result section {0, code}; what the server uses for metadata operations ("name taken").
 base::Bytes encode_result(const RequestHeader& header, std::uint32_t code);
 base::Bytes encode_eviction(const base::MessageId& client, const Eviction& eviction);
-// The answer to a request that decode_request() refused: a status, for logins an eviction (14 or 15), or no bytes at all.
+// The answer to a request that decode_request() refused: a status, for logins an eviction (14 or 15), or no bytes at
+// all.
 base::Bytes encode_refusal(const RequestHeader& header, const base::Error& error);
 // true for operations whose reply body starts with a result section.
 bool is_result_framed(Operation operation);

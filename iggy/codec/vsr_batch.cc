@@ -1,12 +1,12 @@
 // Batches: 256-byte header, then frames that tile it.
 #define XXH_STATIC_LINKING_ONLY  // the size of the hash state
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <string>
 #include <utility>
+
+#include <xxhash.h>
 
 #include "base/check.h"
 #include "base/digest.h"

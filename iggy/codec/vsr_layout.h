@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "iggy/codec/codes.h"
 #include "iggy/codec/primitives.h"
 #include "iggy/codec/vsr.h"
 
@@ -34,10 +35,12 @@ Operation reply_operation(Operation operation);
 // without an envelope is a batch of its own.
 void append_records(const std::vector<base::Record>& records, std::uint32_t partition, base::Bytes& out);
 // Read codes of the 0.8 logins: answered with an eviction.
-inline bool is_old_login(std::uint32_t code) { return code == 38 || code == 44; }
+inline bool is_old_login(std::uint32_t read_code) {
+  return read_code == code::kLoginUser || read_code == code::kLoginToken;
+}
 
-// Topic settings as options: every key that was sent or reported is in `settings.options`; the three typed fields repeat
-// theirs, and win when they differ. Read: fills the fields, an absent key is 0 or kNone.
+// Topic settings as options: every key that was sent or reported is in `settings.options`; the three typed fields
+// repeat theirs, and win when they differ. Read: fills the fields, an absent key is 0 or kNone.
 void read_settings(TopicSettings& settings);
 // Write: the options to send. A key that the list does not have is added when its field is not 0 or kNone.
 std::vector<Option> settings_to_options(const TopicSettings& settings);
@@ -58,8 +61,8 @@ class In {
   void boolean(bool& value) { value = from_.boolean(); }
   void id(base::MessageId& value) { value = from_.id(); }
   void name(std::string& value, std::string_view) { value = from_.name(); }
-  void text8(std::string& value, std::string_view) { value = from_.text8(); }
-  void text32(std::string& value) { value = from_.text32(); }
+  void text8(std::string& value, std::string_view) { value = from_.short_text(); }
+  void text32(std::string& value) { value = from_.long_text(); }
   void bytes32(base::Bytes& value) {
     const base::ByteView view = from_.bytes(from_.u32());
     value.assign(view.begin(), view.end());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "iggy/codec/reply_records.h"
 #include "iggy/codec/status.h"
 #include "iggy/codec/vsr.h"
 #include "iggy/codec/vsr_layout.h"
@@ -15,7 +16,10 @@ constexpr std::size_t kPollPrefix = 16;
 
 // --- layouts
 
-constexpr auto kEach = [](auto& io, auto& value) { layout(io, value); };
+// layout() of an item inside another layout, whichever comes first.
+template <class Io, class T>
+void item(Io& io, T& value);
+constexpr auto kEach = [](auto& io, auto& value) { item(io, value); };
 
 template <class Io, Is<LoggedIn> T>
 void layout(Io& io, T& r) {
@@ -25,63 +29,38 @@ void layout(Io& io, T& r) {
   io.text8(r.server_version, "server version");
 }
 
-template <class Io, Is<Stats::CacheMetrics> T>
+// As in legacy: one description for both dialects.
+template <
+    class Io,
+    Is<Stats, ClusterNode, ClusterMetadata, ClientInfo, AccessToken, Partition, ConsumerOffset, Group, GroupDetails> T>
 void layout(Io& io, T& r) {
-  io.number(r.stream);
-  io.number(r.topic);
-  io.number(r.partition);
-  io.number(r.hits);
-  io.number(r.misses);
-  io.number(r.ratio);
-}
-template <class Io, Is<Stats> T>
-void layout(Io& io, T& r) {
-  io.number(r.process_id);
-  io.number(r.cpu_usage);
-  io.number(r.total_cpu_usage);
-  io.number(r.memory_usage);
-  io.number(r.total_memory);
-  io.number(r.available_memory);
-  io.number(r.run_time);
-  io.number(r.start_time);
-  io.number(r.read_bytes);
-  io.number(r.written_bytes);
-  io.number(r.messages_size_bytes);
-  io.number(r.streams_count);
-  io.number(r.topics_count);
-  io.number(r.partitions_count);
-  io.number(r.segments_count);
-  io.number(r.messages_count);
-  io.number(r.clients_count);
-  io.number(r.groups_count);
-  io.text32(r.hostname);
-  io.text32(r.os_name);
-  io.text32(r.os_version);
-  io.text32(r.kernel_version);
-  io.text32(r.server_version);
-  io.number(r.server_semver);
-  io.template counted<std::uint32_t>(r.cache, 32, kEach);
-  io.number(r.threads_count);
-  io.number(r.free_disk);
-  io.number(r.total_disk);
+  if constexpr (!Io::kReading) {
+    if constexpr (Is<T, ClientInfo>) {
+      write(io.wire(), r, true);
+    } else {
+      write(io.wire(), r);
+    }
+  } else if constexpr (Is<T, Stats>) {
+    r = read_stats(io.wire());
+  } else if constexpr (Is<T, ClusterNode>) {
+    r = read_cluster_node(io.wire());
+  } else if constexpr (Is<T, ClusterMetadata>) {
+    r = read_cluster(io.wire());
+  } else if constexpr (Is<T, ClientInfo>) {
+    r = read_client(io.wire(), true);
+  } else if constexpr (Is<T, AccessToken>) {
+    r = read_access_token(io.wire());
+  } else if constexpr (Is<T, Partition>) {
+    r = read_partition(io.wire());
+  } else if constexpr (Is<T, ConsumerOffset>) {
+    r = read_consumer_offset(io.wire());
+  } else if constexpr (Is<T, Group>) {
+    r = read_group(io.wire());
+  } else {
+    r = read_group_details(io.wire());
+  }
 }
 
-template <class Io, Is<ClusterNode> T>
-void layout(Io& io, T& r) {
-  io.text32(r.name);
-  io.text32(r.ip);
-  io.number(r.tcp);
-  io.number(r.quic);
-  io.number(r.http);
-  io.number(r.websocket);
-  io.number(r.role);
-  io.number(r.status);
-}
-template <class Io, Is<ClusterMetadata> T>
-void layout(Io& io, T& r) {
-  io.text32(r.name);
-  io.template counted<std::uint32_t>(r.nodes, 18, kEach);
-}
 template <class Io, Is<Routing> T>
 void layout(Io& io, T& r) {
   io.id(r.client);
@@ -102,29 +81,15 @@ void layout(Io& io, T& r) {
   io.template counted<std::uint32_t>(r.options, 11, kEach);
 }
 
-template <class Io, Is<ClientInfo::Membership> T>
-void layout(Io& io, T& r) {
-  io.number(r.stream);
-  io.number(r.topic);
-  io.number(r.group);
-}
-// A client in a list; alone, its memberships follow.
-template <class Io, class T>
-void client_head(Io& io, T& r) {
-  io.number(r.client_id);
-  io.number(r.user_id);
-  io.number(r.transport);
-  io.text32(r.address);
-  io.number(r.groups_count);
-}
-template <class Io, Is<ClientInfo> T>
-void layout(Io& io, T& r) {
-  client_head(io, r);
-  io.items(r.groups, r.groups_count, 12, kEach);
-}
 template <class Io, Is<Clients> T>
 void layout(Io& io, T& r) {
-  io.items_to_end(r.clients, [](auto& each, auto& client) { client_head(each, client); });
+  io.items_to_end(r.clients, [](auto& each, auto& client) {
+    if constexpr (Io::kReading) {
+      client = read_client(each.wire(), false);
+    } else {
+      write(each.wire(), client, false);
+    }
+  });
 }
 
 template <class Io, Is<User> T>
@@ -152,11 +117,6 @@ void layout(Io& io, T& r) {
 template <class Io, Is<TokenCreated> T>
 void layout(Io& io, T& r) {
   io.text8(r.token, "token");
-}
-template <class Io, Is<AccessToken> T>
-void layout(Io& io, T& r) {
-  io.name(r.name, "token name");
-  io.number(r.expiry_at);
 }
 template <class Io, Is<Tokens> T>
 void layout(Io& io, T& r) {
@@ -200,45 +160,12 @@ template <class Io, Is<Topics> T>
 void layout(Io& io, T& r) {
   io.template counted<std::uint32_t>(r.topics, 59, kEach);
 }
-template <class Io, Is<Partition> T>
-void layout(Io& io, T& r) {
-  io.number(r.id);
-  io.number(r.created_at);
-  io.number(r.segments_count);
-  io.number(r.current_offset);
-  io.number(r.size_bytes);
-  io.number(r.messages_count);
-}
 template <class Io, Is<TopicDetails> T>
 void layout(Io& io, T& r) {
   layout(io, r.topic);
   io.items(r.partitions, r.topic.partitions_count, 40, kEach);
 }
 
-template <class Io, Is<ConsumerOffset> T>
-void layout(Io& io, T& r) {
-  io.number(r.partition);
-  io.number(r.current_offset);
-  io.number(r.stored_offset);
-}
-template <class Io, Is<Group> T>
-void layout(Io& io, T& r) {
-  io.number(r.id);
-  io.number(r.partitions_count);
-  io.number(r.members_count);
-  io.name(r.name, "group name");
-}
-constexpr auto kNumber = [](auto& io, auto& value) { io.number(value); };
-template <class Io, Is<GroupMember> T>
-void layout(Io& io, T& r) {
-  io.number(r.id);
-  io.template counted<std::uint32_t>(r.partitions, 4, kNumber);
-}
-template <class Io, Is<GroupDetails> T>
-void layout(Io& io, T& r) {
-  layout(io, r.group);
-  io.items(r.members, r.group.members_count, 8, kEach);
-}
 template <class Io, Is<Groups> T>
 void layout(Io& io, T& r) {
   io.items_to_end(r.groups, kEach);
@@ -246,7 +173,7 @@ void layout(Io& io, T& r) {
 template <class Io, Is<GroupAssignment> T>
 void layout(Io& io, T& r) {
   io.number(r.generation);
-  io.template counted<std::uint32_t>(r.partitions, 4, kNumber);
+  io.template counted<std::uint32_t>(r.partitions, 4, [](auto& each, auto& number) { each.number(number); });
 }
 
 // One confirmation, or none, behind a count; a duplicate has no body at all.
@@ -273,6 +200,11 @@ void layout(Io& io, T& r) {
 
 template <class Io, Is<Done, NotThere> T>
 void layout(Io&, T&) {}
+
+template <class Io, class T>
+void item(Io& io, T& value) {
+  layout(io, value);
+}
 
 // --- reading
 
@@ -301,7 +233,8 @@ base::Result<Reply> parse_if_there(const Request& request, base::ByteView payloa
 
 base::Result<Reply> parse_poll(const Request& request, const PollMessages& poll, base::ByteView payload,
                                const base::BufferPtr& frame, bool verify_checksums) {
-  if (payload.size() < kPollPrefix) return malformed(request, "a poll reply of " + std::to_string(payload.size()) + " bytes");
+  if (payload.size() < kPollPrefix)
+    return malformed(request, "a poll reply of " + std::to_string(payload.size()) + " bytes");
   PolledMessages polled;
   polled.batch.frame = frame;
   base::ByteReader prefix(payload);
@@ -310,7 +243,8 @@ base::Result<Reply> parse_poll(const Request& request, const PollMessages& poll,
   const std::uint32_t count = prefix.u32();
   base::ByteView rest = prefix.rest();
   if (count > rest.size() / kFrameHeaderSize)
-    return malformed(request, std::to_string(count) + " messages cannot fit into " + std::to_string(rest.size()) + " bytes");
+    return malformed(request,
+                     std::to_string(count) + " messages cannot fit into " + std::to_string(rest.size()) + " bytes");
   if (count > 0 && poll.partition.value_or(polled.partition) != polled.partition)
     return malformed(request, "messages of partition " + std::to_string(polled.partition));
 
@@ -322,7 +256,8 @@ base::Result<Reply> parse_poll(const Request& request, const PollMessages& poll,
     const auto header = read_batch_header(rest);
     if (!header) return header.error();
     if (header->batch_length > rest.size())
-      return malformed(request, "batch at offset " + std::to_string(header->base_offset) + " runs over the reply's end");
+      return malformed(request,
+                       "batch at offset " + std::to_string(header->base_offset) + " runs over the reply's end");
     if (header->message_count > count - records.size())
       return malformed(request, "more than the " + std::to_string(count) + " messages that the reply announced");
     const auto length = static_cast<std::size_t>(header->batch_length);
@@ -330,11 +265,12 @@ base::Result<Reply> parse_poll(const Request& request, const PollMessages& poll,
     rest = rest.subspan(length);
   }
   if (records.size() != count)
-    return malformed(request, "announced " + std::to_string(count) + " messages, has " + std::to_string(records.size()));
+    return malformed(request,
+                     "announced " + std::to_string(count) + " messages, has " + std::to_string(records.size()));
   for (std::size_t i = 1; i < records.size(); ++i) {
     if (records[i].offset <= records[i - 1].offset)
-      return malformed(request, "offset " + std::to_string(records[i].offset) + " follows " +
-                                    std::to_string(records[i - 1].offset));
+      return malformed(
+          request, "offset " + std::to_string(records[i].offset) + " follows " + std::to_string(records[i - 1].offset));
   }
   return Reply(std::move(polled));
 }
@@ -386,11 +322,11 @@ class Payload {
   Result operator()(const GetConsumerOffsetRouting&) { return parse<Routing>(request_, payload_); }
   // No client looks into it.
   Result operator()(const AttachConsumerSession&) { return Reply(Done{}); }
-  template <Is<Ping, DeleteUser, UpdateUser, UpdatePermissions, ChangePassword, Logout, DeleteToken, UpdateStream,
-               DeleteStream, PurgeStream, UpdateTopic, DeleteTopic, PurgeTopic, CreatePartitions, DeletePartitions,
-               DeleteSegments, FlushUnsaved, StoreConsumerOffset, DeleteConsumerOffset, DeleteGroup, JoinGroup,
-               LeaveGroup>
-                T>
+  template <
+      Is<Ping, DeleteUser, UpdateUser, UpdatePermissions, ChangePassword, Logout, DeleteToken, UpdateStream,
+         DeleteStream, PurgeStream, UpdateTopic, DeleteTopic, PurgeTopic, CreatePartitions, DeletePartitions,
+         DeleteSegments, FlushUnsaved, StoreConsumerOffset, DeleteConsumerOffset, DeleteGroup, JoinGroup, LeaveGroup>
+          T>
   Result operator()(const T&) {
     return parse<Done>(request_, payload_);
   }

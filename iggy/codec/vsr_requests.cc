@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/digest.h"
+#include "iggy/codec/codes.h"
 #include "iggy/codec/vsr.h"
 #include "iggy/codec/vsr_layout.h"
 
@@ -28,58 +29,110 @@ constexpr Address write(Operation operation) { return {operation, 0}; }
 
 template <class T>
 constexpr Address kAddress = {};
-template <> constexpr Address kAddress<Ping> = read(1);
-template <> constexpr Address kAddress<GetStats> = read(10);
-template <> constexpr Address kAddress<GetClusterMetadata> = read(12);
-template <> constexpr Address kAddress<DescribeOptions> = read(13);
-template <> constexpr Address kAddress<AttachConsumerSession> = read(14);
-template <> constexpr Address kAddress<GetMe> = read(20);
-template <> constexpr Address kAddress<GetClient> = read(21);
-template <> constexpr Address kAddress<GetClients> = read(22);
-template <> constexpr Address kAddress<GetUser> = read(31);
-template <> constexpr Address kAddress<GetUsers> = read(32);
-template <> constexpr Address kAddress<GetTokens> = read(41);
-template <> constexpr Address kAddress<PollMessages> = read(100);
-template <> constexpr Address kAddress<FlushUnsaved> = read(102);
-template <> constexpr Address kAddress<GetPollRouting> = read(103);
-template <> constexpr Address kAddress<PollMessagesOnPrimary> = read(104);
-template <> constexpr Address kAddress<GetConsumerOffset> = read(120);
-template <> constexpr Address kAddress<GetConsumerOffsetRouting> = read(123);
-template <> constexpr Address kAddress<GetStream> = read(200);
-template <> constexpr Address kAddress<GetStreams> = read(201);
-template <> constexpr Address kAddress<GetTopic> = read(300);
-template <> constexpr Address kAddress<GetTopics> = read(301);
-template <> constexpr Address kAddress<GetGroup> = read(600);
-template <> constexpr Address kAddress<GetGroups> = read(601);
-template <> constexpr Address kAddress<SyncGroup> = read(606);
-template <> constexpr Address kAddress<LoginUser> = write(Operation::kRegister);
-template <> constexpr Address kAddress<LoginToken> = write(Operation::kRegister);
-template <> constexpr Address kAddress<Logout> = write(Operation::kLogout);
-template <> constexpr Address kAddress<CreateStream> = write(Operation::kCreateStream);
-template <> constexpr Address kAddress<UpdateStream> = write(Operation::kUpdateStream);
-template <> constexpr Address kAddress<DeleteStream> = write(Operation::kDeleteStream);
-template <> constexpr Address kAddress<PurgeStream> = write(Operation::kPurgeStream);
-template <> constexpr Address kAddress<CreateTopic> = write(Operation::kCreateTopic);
-template <> constexpr Address kAddress<UpdateTopic> = write(Operation::kUpdateTopic);
-template <> constexpr Address kAddress<DeleteTopic> = write(Operation::kDeleteTopic);
-template <> constexpr Address kAddress<PurgeTopic> = write(Operation::kPurgeTopic);
-template <> constexpr Address kAddress<CreatePartitions> = write(Operation::kCreatePartitions);
-template <> constexpr Address kAddress<DeletePartitions> = write(Operation::kDeletePartitions);
-template <> constexpr Address kAddress<DeleteSegments> = write(Operation::kDeleteSegments);
-template <> constexpr Address kAddress<CreateGroup> = write(Operation::kCreateGroup);
-template <> constexpr Address kAddress<DeleteGroup> = write(Operation::kDeleteGroup);
-template <> constexpr Address kAddress<JoinGroup> = write(Operation::kJoinGroup);
-template <> constexpr Address kAddress<LeaveGroup> = write(Operation::kLeaveGroup);
-template <> constexpr Address kAddress<CreateUser> = write(Operation::kCreateUser);
-template <> constexpr Address kAddress<UpdateUser> = write(Operation::kUpdateUser);
-template <> constexpr Address kAddress<DeleteUser> = write(Operation::kDeleteUser);
-template <> constexpr Address kAddress<ChangePassword> = write(Operation::kChangePassword);
-template <> constexpr Address kAddress<UpdatePermissions> = write(Operation::kUpdatePermissions);
-template <> constexpr Address kAddress<CreateToken> = write(Operation::kCreateToken);
-template <> constexpr Address kAddress<DeleteToken> = write(Operation::kDeleteToken);
-template <> constexpr Address kAddress<SendMessages> = write(Operation::kSendMessages);
-template <> constexpr Address kAddress<StoreConsumerOffset> = write(Operation::kStoreConsumerOffset);
-template <> constexpr Address kAddress<DeleteConsumerOffset> = write(Operation::kDeleteConsumerOffset);
+template <>
+constexpr Address kAddress<Ping> = read(code::kPing);
+template <>
+constexpr Address kAddress<GetStats> = read(code::kGetStats);
+template <>
+constexpr Address kAddress<GetClusterMetadata> = read(code::kGetClusterMetadata);
+template <>
+constexpr Address kAddress<DescribeOptions> = read(code::kDescribeOptions);
+template <>
+constexpr Address kAddress<AttachConsumerSession> = read(code::kAttachConsumerSession);
+template <>
+constexpr Address kAddress<GetMe> = read(code::kGetMe);
+template <>
+constexpr Address kAddress<GetClient> = read(code::kGetClient);
+template <>
+constexpr Address kAddress<GetClients> = read(code::kGetClients);
+template <>
+constexpr Address kAddress<GetUser> = read(code::kGetUser);
+template <>
+constexpr Address kAddress<GetUsers> = read(code::kGetUsers);
+template <>
+constexpr Address kAddress<GetTokens> = read(code::kGetTokens);
+template <>
+constexpr Address kAddress<PollMessages> = read(code::kPollMessages);
+template <>
+constexpr Address kAddress<FlushUnsaved> = read(code::kFlushUnsaved);
+template <>
+constexpr Address kAddress<GetPollRouting> = read(code::kGetPollRouting);
+template <>
+constexpr Address kAddress<PollMessagesOnPrimary> = read(code::kPollMessagesOnPrimary);
+template <>
+constexpr Address kAddress<GetConsumerOffset> = read(code::kGetConsumerOffset);
+template <>
+constexpr Address kAddress<GetConsumerOffsetRouting> = read(code::kGetConsumerOffsetRouting);
+template <>
+constexpr Address kAddress<GetStream> = read(code::kGetStream);
+template <>
+constexpr Address kAddress<GetStreams> = read(code::kGetStreams);
+template <>
+constexpr Address kAddress<GetTopic> = read(code::kGetTopic);
+template <>
+constexpr Address kAddress<GetTopics> = read(code::kGetTopics);
+template <>
+constexpr Address kAddress<GetGroup> = read(code::kGetGroup);
+template <>
+constexpr Address kAddress<GetGroups> = read(code::kGetGroups);
+template <>
+constexpr Address kAddress<SyncGroup> = read(code::kSyncGroup);
+template <>
+constexpr Address kAddress<LoginUser> = write(Operation::kRegister);
+template <>
+constexpr Address kAddress<LoginToken> = write(Operation::kRegister);
+template <>
+constexpr Address kAddress<Logout> = write(Operation::kLogout);
+template <>
+constexpr Address kAddress<CreateStream> = write(Operation::kCreateStream);
+template <>
+constexpr Address kAddress<UpdateStream> = write(Operation::kUpdateStream);
+template <>
+constexpr Address kAddress<DeleteStream> = write(Operation::kDeleteStream);
+template <>
+constexpr Address kAddress<PurgeStream> = write(Operation::kPurgeStream);
+template <>
+constexpr Address kAddress<CreateTopic> = write(Operation::kCreateTopic);
+template <>
+constexpr Address kAddress<UpdateTopic> = write(Operation::kUpdateTopic);
+template <>
+constexpr Address kAddress<DeleteTopic> = write(Operation::kDeleteTopic);
+template <>
+constexpr Address kAddress<PurgeTopic> = write(Operation::kPurgeTopic);
+template <>
+constexpr Address kAddress<CreatePartitions> = write(Operation::kCreatePartitions);
+template <>
+constexpr Address kAddress<DeletePartitions> = write(Operation::kDeletePartitions);
+template <>
+constexpr Address kAddress<DeleteSegments> = write(Operation::kDeleteSegments);
+template <>
+constexpr Address kAddress<CreateGroup> = write(Operation::kCreateGroup);
+template <>
+constexpr Address kAddress<DeleteGroup> = write(Operation::kDeleteGroup);
+template <>
+constexpr Address kAddress<JoinGroup> = write(Operation::kJoinGroup);
+template <>
+constexpr Address kAddress<LeaveGroup> = write(Operation::kLeaveGroup);
+template <>
+constexpr Address kAddress<CreateUser> = write(Operation::kCreateUser);
+template <>
+constexpr Address kAddress<UpdateUser> = write(Operation::kUpdateUser);
+template <>
+constexpr Address kAddress<DeleteUser> = write(Operation::kDeleteUser);
+template <>
+constexpr Address kAddress<ChangePassword> = write(Operation::kChangePassword);
+template <>
+constexpr Address kAddress<UpdatePermissions> = write(Operation::kUpdatePermissions);
+template <>
+constexpr Address kAddress<CreateToken> = write(Operation::kCreateToken);
+template <>
+constexpr Address kAddress<DeleteToken> = write(Operation::kDeleteToken);
+template <>
+constexpr Address kAddress<SendMessages> = write(Operation::kSendMessages);
+template <>
+constexpr Address kAddress<StoreConsumerOffset> = write(Operation::kStoreConsumerOffset);
+template <>
+constexpr Address kAddress<DeleteConsumerOffset> = write(Operation::kDeleteConsumerOffset);
 
 // --- layouts
 
@@ -254,18 +307,6 @@ void layout(Io& io, T& r) {
   io.ident(r.group, "group");
 }
 
-// The part of send_messages before the batch; its own length, u32, stands in front of it.
-template <class Io, Is<SendMessages> T, class Count>
-void metadata(Io& io, T& r, Count& messages_count) {
-  target(io, r);
-  if constexpr (Io::kReading) {
-    r.partitioning = io.wire().partitioning();
-  } else {
-    io.wire().partitioning(r.partitioning);
-  }
-  io.number(messages_count);
-}
-
 // --- writing
 
 base::Status write_body(const Request& request, base::Bytes& out) {
@@ -274,11 +315,8 @@ base::Status write_body(const Request& request, base::Bytes& out) {
   if (const auto* send = std::get_if<SendMessages>(&request)) {
     if (send->batch.size() < kBatchHeaderSize)
       return base::Error(base::ErrorCode::kInvalidArgument, "encode", "send_messages", "has no batch");
-    const std::size_t start = out.size();
-    writer.u32(0);
-    const auto count = static_cast<std::uint32_t>(send->records.size());
-    metadata(io, *send, count);
-    base::store(out.data() + start, static_cast<std::uint32_t>(out.size() - start - sizeof(std::uint32_t)));
+    writer.send_metadata(send->stream, send->topic, send->partitioning,
+                         static_cast<std::uint32_t>(send->records.size()));
     writer.bytes(send->batch);
     return writer.status();
   }
@@ -315,10 +353,37 @@ base::Error refused(std::uint32_t status, std::string_view what, std::string mes
   return error;
 }
 
-// Read codes that belong to a replicated operation or to a login.
+// Codes of replicated operations and, 40 and 45, of the logins with a version prefix.
 bool has_own_operation(std::uint32_t code) {
-  static constexpr std::uint32_t kCodes[] = {33,  34,  35,  36,  37,  39,  40,  42,  43,  45,  101, 121, 122, 202, 203,
-                                             204, 205, 302, 303, 304, 305, 402, 403, 503, 602, 603, 604, 605};
+  using namespace code;
+  static constexpr std::uint32_t kCodes[] = {40,
+                                             45,
+                                             kCreateUser,
+                                             kDeleteUser,
+                                             kUpdateUser,
+                                             kUpdatePermissions,
+                                             kChangePassword,
+                                             kLogout,
+                                             kCreateToken,
+                                             kDeleteToken,
+                                             kSendMessages,
+                                             kStoreConsumerOffset,
+                                             kDeleteConsumerOffset,
+                                             kCreateStream,
+                                             kDeleteStream,
+                                             kUpdateStream,
+                                             kPurgeStream,
+                                             kCreateTopic,
+                                             kDeleteTopic,
+                                             kUpdateTopic,
+                                             kPurgeTopic,
+                                             kCreatePartitions,
+                                             kDeletePartitions,
+                                             kDeleteSegments,
+                                             kCreateGroup,
+                                             kDeleteGroup,
+                                             kJoinGroup,
+                                             kLeaveGroup};
   return std::ranges::find(kCodes, code) != std::end(kCodes);
 }
 
@@ -348,12 +413,13 @@ base::Result<Request> decode_send(base::ByteView body) {
   const auto silent = [](std::string message) { return refused(0, "send_messages", std::move(message)); };
   base::ByteReader reader(body);
   const std::uint32_t length = reader.u32();
-  WireReader metadata_reader(reader.bytes(length));
-  In io(metadata_reader);
+  WireReader metadata(reader.bytes(length));
   SendMessages send;
-  std::uint32_t count = 0;
-  metadata(io, send, count);
-  if (!reader.ok() || !metadata_reader.ok() || !metadata_reader.at_end())
+  send.stream = metadata.ident();
+  send.topic = metadata.ident();
+  send.partitioning = metadata.partitioning();
+  const std::uint32_t count = metadata.u32();
+  if (!reader.ok() || !metadata.ok() || !metadata.at_end())
     return refused(kStatusNotFound, "send_messages", "malformed metadata");
   send.batch = reader.rest();
   if (send.batch.size() < kBatchHeaderSize) return silent("no batch");
@@ -380,8 +446,8 @@ base::Result<Request> decode_as(const Address& address, base::ByteView body) {
     layout(io, value);
     if (reader.ok() && reader.at_end()) return Request(std::move(value));
     // A malformed offset write gets no answer.
-    const bool silent = address.operation == Operation::kStoreConsumerOffset ||
-                        address.operation == Operation::kDeleteConsumerOffset;
+    const bool silent =
+        address.operation == Operation::kStoreConsumerOffset || address.operation == Operation::kDeleteConsumerOffset;
     return refused(silent ? 0 : kStatusInvalidCommand, name_of(Request(T{})),
                    reader.ok() ? "bytes behind its end" : "malformed body");
   }

@@ -14,8 +14,8 @@ constexpr std::string_view kMaxSize = "max_topic_size";
 constexpr std::uint8_t kString = 2;
 constexpr std::uint8_t kUint64 = 12;
 
-// A number as the canonical kind, or as text: digits, or one of the words for "no limit". 0 when it is neither; a server
-// knows more spellings ("7 days"), we only carry them.
+// A number as the canonical kind, or as text: digits, or one of the words for "no limit". 0 when it is neither; a
+// server knows more spellings ("7 days"), we only carry them.
 std::uint64_t number_of(const Option& option) {
   if (option.kind == kUint64)
     return option.value.size() == sizeof(std::uint64_t) ? base::load<std::uint64_t>(option.value.data()) : 0;
