@@ -64,7 +64,7 @@ struct TopicSettings {
   std::uint64_t message_expiry = kNeverExpire;
   std::uint64_t max_topic_size = kUnlimitedSize;
   std::uint8_t replication_factor = 0;  // legacy only
-  std::vector<Option> options;          // vsr only
+  std::vector<Option> options{};        // vsr only
   friend bool operator==(const TopicSettings&, const TopicSettings&) = default;
 };
 

@@ -61,7 +61,7 @@ enum class Operation : std::uint8_t {  // byte 176 of a request, 208 of a reply
 
 // What a client puts into each request header besides the command itself.
 struct RequestIdentity {
-  base::MessageId client;     // never 0
+  base::MessageId client{};   // never 0
   std::uint64_t session = 0;  // from the login reply; 0 for login
   std::uint64_t request = 0;  // number; 0 for login; reads may use any
 };
@@ -69,8 +69,8 @@ struct RequestIdentity {
 struct RequestHeader {
   std::uint32_t size = 0;
   std::uint8_t command = 0;
-  base::MessageId client;
-  base::MessageId request_checksum;  // 0 = not stamped
+  base::MessageId client{};
+  base::MessageId request_checksum{};  // 0 = not stamped
   std::uint64_t request = 0;
   std::uint8_t operation = 0;
   std::uint64_t session = 0;
@@ -78,7 +78,7 @@ struct RequestHeader {
 };
 struct ReplyHeader {
   std::uint32_t size = 0;
-  base::MessageId client;
+  base::MessageId client{};
   std::uint64_t commit = 0;
   std::uint64_t request = 0;
   std::uint8_t operation = 0;
@@ -103,6 +103,7 @@ base::Result<std::variant<ReplyHeader, Eviction>> read_reply_header(base::ByteVi
 
 // The operation and (for reads) command code of a request.
 Operation operation_of(const Request& request);
+std::uint32_t code_of(const Request& request);  // 0 unless it is a read
 // A whole frame; metadata and session operations are stamped with the XXH3-64 of the body, as the official client does.
 // SendMessages: use codec/send.h.
 base::Result<base::Bytes> encode_request(const Request& request, const RequestIdentity& identity);

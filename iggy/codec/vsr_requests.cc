@@ -470,6 +470,8 @@ base::Result<Request> decode_at(const Address& address, base::ByteView body) {
 
 Operation operation_of(const Request& request) { return address_of(request).operation; }
 
+std::uint32_t code_of(const Request& request) { return address_of(request).code; }
+
 base::Result<base::Bytes> encode_body(const Request& request) {
   base::Bytes body;
   RETURN_IF_ERROR(write_body(request, body));
