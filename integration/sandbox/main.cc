@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
   if (cleaner_seconds != 0) options.broker.profile.cleaner_interval = std::chrono::seconds(cleaner_seconds);
 
   try {
+    if (!port_file.empty()) std::filesystem::remove(port_file);  // of an earlier run
     asio::io_context io(1);
     sandbox::Server broker(io, options);
     broker.start();
