@@ -20,6 +20,7 @@
 #include "iggy/connection_string.h"
 #include "iggy/replies.h"
 #include "iggy/requests.h"
+#include "iggy/transport.h"
 
 namespace iggy {
 
@@ -86,5 +87,8 @@ class Client {
 // `io` and `clock` must outlive it.
 std::unique_ptr<Client> make_client(asio::io_context& io, base::Clock& clock, ConnectionString target,
                                     ClientOptions options);
+// With its own way to open transports, for tests and simulations.
+std::unique_ptr<Client> make_client(asio::io_context& io, base::Clock& clock, ConnectionString target,
+                                    ClientOptions options, std::unique_ptr<Connector> connector);
 
 }  // namespace iggy

@@ -55,14 +55,16 @@ struct Option {
 
 enum class Compression : std::uint8_t { kNone = 1, kGzip = 2 };  // topic metadata only; payloads are never touched
 
-// Settings of a topic. legacy has exactly the first four. vsr carries them as options; `options` holds every other key
-// (durability, consumer_offset_durability, enforce_fsync, segment_size, …) as sent or reported.
+// Settings of a topic. legacy has exactly the first four. vsr carries settings as options: `options` holds every key as
+// sent or reported (durability, segment_size, … and compression_algorithm, message_expiry, max_topic_size). The fields
+// repeat those three and win when they differ from the list; a key that is in neither (field 0 or kNone) is not sent,
+// and the server takes its default.
 struct TopicSettings {
   Compression compression = Compression::kNone;
   std::uint64_t message_expiry = kNeverExpire;
   std::uint64_t max_topic_size = kUnlimitedSize;
   std::uint8_t replication_factor = 0;  // legacy only
-  std::vector<Option> options;          // vsr only
+  std::vector<Option> options{};        // vsr only
   friend bool operator==(const TopicSettings&, const TopicSettings&) = default;
 };
 

@@ -16,9 +16,9 @@ base::Result<std::int64_t> version_of(sqlite::Database& database) {
   if (!version) return version.error();
   auto application = database.query_integer("PRAGMA application_id");
   if (!application) return application.error();
-  if (*version < 0 || (*version > 0 && *application != kApplicationId)) {
-    return database.corrupt("open", "a database of another program: application id " + std::to_string(*application) +
-                                        ", not " + std::to_string(kApplicationId));
+  if (*version < 1 || *application != kApplicationId) {
+    return database.corrupt("open", "a SQLite database, but not a state file: application id " +
+                                        std::to_string(*application) + ", schema version " + std::to_string(*version));
   }
   if (*version > schema_version()) {
     return base::Error(base::ErrorCode::kUnsupported, "open", database.path(),
@@ -29,14 +29,8 @@ base::Result<std::int64_t> version_of(sqlite::Database& database) {
   return *version;
 }
 
-}  // namespace
-
-std::int64_t schema_version() { return static_cast<std::int64_t>(kMigrations.size()); }
-
-base::Status migrate(sqlite::Database& database) {
-  auto version = version_of(database);
-  if (!version) return version.error();
-  for (auto step = static_cast<std::size_t>(*version); step < kMigrations.size(); ++step) {
+base::Status run_steps(sqlite::Database& database, std::size_t from) {
+  for (std::size_t step = from; step < kMigrations.size(); ++step) {
     auto transaction = sqlite::Transaction::begin(database);
     if (!transaction) return transaction.error();
     RETURN_IF_ERROR(database.execute(kMigrations[step]));
@@ -46,6 +40,18 @@ base::Status migrate(sqlite::Database& database) {
     RETURN_IF_ERROR(transaction->commit());
   }
   return base::ok();
+}
+
+}  // namespace
+
+std::int64_t schema_version() { return static_cast<std::int64_t>(kMigrations.size()); }
+
+base::Status create_schema(sqlite::Database& database) { return run_steps(database, 0); }
+
+base::Status migrate(sqlite::Database& database) {
+  auto version = version_of(database);
+  if (!version) return version.error();
+  return run_steps(database, static_cast<std::size_t>(*version));
 }
 
 base::Status check_version(sqlite::Database& database) {

@@ -14,8 +14,11 @@ inline constexpr std::int64_t kApplicationId = 0x49675270;
 // The version that this program reads and writes.
 std::int64_t schema_version();
 
-// Brings the file from its version up to ours. A newer version is refused (kUnsupported), as is a file that is not ours
-// (kStateCorrupt). REQUIRES: opened for writing.
+// Makes the present schema. REQUIRES: an empty database.
+base::Status create_schema(sqlite::Database& database);
+
+// Brings the file from its version up to ours. A newer version is refused (kUnsupported), as is a file that holds no
+// schema or another program's (kStateCorrupt). REQUIRES: opened for writing.
 base::Status migrate(sqlite::Database& database);
 
 // The same refusals without a change, for readers; an older version is refused too.

@@ -10,18 +10,38 @@ namespace state::rows {
 namespace {
 
 // All columns between `id` and `checksum`, in the order of values_of() and read_partition().
-constexpr std::array kColumns = {
-    "up_stream",           "up_topic",           "partition",
-    "down_stream",         "down_topic",         "generation",
-    "incarnation",         "up_created_stream",  "up_created_topic",
-    "up_created_partition", "down_created_stream", "down_created_topic",
-    "down_created_partition", "watermark",       "down_end",
-    "anchor_up",           "anchor_down",        "anchor_id",
-    "anchor_digest",       "desired",            "fault_kind",
-    "fault_detail",        "fault_since",        "fault_up_begin",
-    "fault_up_end",        "copied",             "copied_bytes",
-    "skipped",             "duplicates",         "errors",
-    "caught_up_at",        "durability"};
+constexpr std::array kColumns = {"up_stream",
+                                 "up_topic",
+                                 "partition",
+                                 "down_stream",
+                                 "down_topic",
+                                 "generation",
+                                 "incarnation",
+                                 "up_created_stream",
+                                 "up_created_topic",
+                                 "up_created_partition",
+                                 "down_created_stream",
+                                 "down_created_topic",
+                                 "down_created_partition",
+                                 "watermark",
+                                 "down_end",
+                                 "anchor_up",
+                                 "anchor_down",
+                                 "anchor_id",
+                                 "anchor_digest",
+                                 "desired",
+                                 "fault_kind",
+                                 "fault_detail",
+                                 "fault_since",
+                                 "fault_up_begin",
+                                 "fault_up_end",
+                                 "copied",
+                                 "copied_bytes",
+                                 "skipped",
+                                 "duplicates",
+                                 "errors",
+                                 "caught_up_at",
+                                 "durability"};
 
 base::Bytes pair_bytes(std::uint64_t low, std::uint64_t high) {
   base::Bytes bytes;
@@ -47,11 +67,10 @@ auto values_of(const PartitionRow& row) {
                          Text(row.downstream.stream), Text(row.downstream.topic), row.generation, row.incarnation,
                          row.up_created.stream, row.up_created.topic, row.up_created.partition, row.down_created.stream,
                          row.down_created.topic, row.down_created.partition, row.watermark, row.down_end, anchor_up,
-                         anchor_down, std::move(anchor_id), std::move(anchor_digest),
-                         static_cast<Number>(row.desired), Text(row.fault.kind), Text(row.fault.detail),
-                         row.fault.since, row.fault.up_begin, row.fault.up_end, row.counters.copied,
-                         row.counters.copied_bytes, row.counters.skipped, row.counters.duplicates, row.counters.errors,
-                         row.caught_up_at, Text(row.durability));
+                         anchor_down, std::move(anchor_id), std::move(anchor_digest), static_cast<Number>(row.desired),
+                         Text(row.fault.kind), Text(row.fault.detail), row.fault.since, row.fault.up_begin,
+                         row.fault.up_end, row.counters.copied, row.counters.copied_bytes, row.counters.skipped,
+                         row.counters.duplicates, row.counters.errors, row.caught_up_at, Text(row.durability));
 }
 static_assert(std::tuple_size_v<decltype(values_of(std::declval<const PartitionRow&>()))> == kColumns.size());
 
@@ -171,8 +190,7 @@ base::Result<Partition> read_partition(const sqlite::Database& database, sqlite:
 }
 
 base::Status write_partition(sqlite::Statement& upsert, std::optional<std::int64_t> id, const PartitionRow& row) {
-  return std::apply([&](const auto&... values) { return upsert.run(id, values..., checksum_of(row)); },
-                    values_of(row));
+  return std::apply([&](const auto&... values) { return upsert.run(id, values..., checksum_of(row)); }, values_of(row));
 }
 
 base::Result<RangeRow> read_range(const sqlite::Database& database, sqlite::Row& row, std::int64_t partition_id,

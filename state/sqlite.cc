@@ -18,20 +18,26 @@ bool is_unavailable(int extended_code) {
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
     case SQLITE_PROTOCOL:
-    case SQLITE_NOMEM: return true;
-    default: return false;
+    case SQLITE_NOMEM:
+      return true;
+    default:
+      return false;
   }
 }
 
 const char* hint_for(int extended_code) {
   switch (extended_code & 0xff) {
-    case SQLITE_FULL: return "free space on its file system; nothing was changed, the commit is repeated";
+    case SQLITE_FULL:
+      return "free space on its file system; nothing was changed, the commit is repeated";
     case SQLITE_READONLY:
     case SQLITE_PERM:
-    case SQLITE_CANTOPEN: return "check owner and mode of the file and of its folder, and that it is mounted writable";
+    case SQLITE_CANTOPEN:
+      return "check owner and mode of the file and of its folder, and that it is mounted writable";
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return "another program holds a lock on it: close it";
-    default: return "check the disk; nothing was changed";
+    case SQLITE_LOCKED:
+      return "another program holds a lock on it: close it";
+    default:
+      return "check the disk; nothing was changed";
   }
 }
 
@@ -132,7 +138,8 @@ void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_fi
 base::Result<Statement> Statement::prepare(Database& database, const std::string& sql) {
   Statement statement;
   sqlite3_stmt* handle = nullptr;
-  if (sqlite3_prepare_v3(database.handle(), sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &handle, nullptr) != SQLITE_OK) {
+  if (sqlite3_prepare_v3(database.handle(), sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &handle, nullptr) !=
+      SQLITE_OK) {
     return database.error("prepare");
   }
   statement.database_ = &database;
@@ -183,7 +190,8 @@ base::Status Statement::step_all(const std::function<base::Status(Row&)>& on_row
     if (code != SQLITE_ROW) return database_->error(sqlite3_stmt_readonly(statement_.get()) != 0 ? "read" : "write");
     Row row(statement_.get());
     RETURN_IF_ERROR(on_row(row));
-    if (!row.ok()) return database_->corrupt("read", std::string("impossible value read by: ") + sqlite3_sql(statement_.get()));
+    if (!row.ok())
+      return database_->corrupt("read", std::string("impossible value read by: ") + sqlite3_sql(statement_.get()));
   }
 }
 

@@ -62,7 +62,7 @@ base::Result<std::unique_ptr<SqliteStore>> SqliteStore::open_in_memory() {
   auto database = sqlite::Database::open(":memory:", SQLITE_OPEN_READWRITE);
   if (!database) return database.error();
   RETURN_IF_ERROR(database->execute("PRAGMA foreign_keys = ON"));
-  RETURN_IF_ERROR(migrate(*database));
+  RETURN_IF_ERROR(create_schema(*database));
   std::unique_ptr<SqliteStore> store(new SqliteStore(std::nullopt, *std::move(database)));
   RETURN_IF_ERROR(store->prepare());
   return store;

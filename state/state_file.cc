@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -17,7 +19,7 @@ namespace state {
 namespace {
 
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
-constexpr off_t kHeaderSize = 100;
+constexpr std::size_t kHeaderSize = 100;
 
 base::Error system_error(const char* operation, const std::string& path, const char* what) {
   return {base::ErrorCode::kStateUnavailable, operation, path, std::string(what) + ": " + std::strerror(errno)};
@@ -40,6 +42,22 @@ base::Status sync_path(const std::string& path, int flags) {
   return base::ok();
 }
 
+// What was written after the last checkpoint lies in the log: then the file itself may still be short.
+bool has_log(const std::string& path) {
+  std::error_code absent;
+  const auto size = std::filesystem::file_size(path + "-wal", absent);
+  return !absent && size > 0;
+}
+
+// Page size (bytes 16 and 17, 1 = 65,536) times pages (28 to 31), both big-endian.
+// Source: sqlite.org/fileformat2.html, "The Database Header".
+std::uint64_t size_in_header(std::string_view header) {
+  const auto at = [header](std::size_t i) { return std::uint64_t{static_cast<unsigned char>(header[i])}; };
+  const std::uint64_t page = at(16) << 8 | at(17);
+  const std::uint64_t pages = at(28) << 24 | at(29) << 16 | at(30) << 8 | at(31);
+  return (page == 1 ? 65'536 : page) * pages;
+}
+
 }  // namespace
 
 base::Status make_private_file(const std::string& path) {
@@ -57,9 +75,7 @@ base::Status publish_file(const std::string& from, const std::string& to) {
 }
 
 base::Status create_state_file(const std::string& path) {
-  std::error_code absent;
-  const auto log_size = std::filesystem::file_size(path + "-wal", absent);
-  if (!absent && log_size > 0) {
+  if (has_log(path)) {
     // SQLite would play this log into the new file.
     return sqlite::corrupt_file("create", path, "the file is gone, but its write-ahead log " + path + "-wal is there");
   }
@@ -69,7 +85,7 @@ base::Status create_state_file(const std::string& path) {
     auto database = sqlite::Database::open(temporary, SQLITE_OPEN_READWRITE);
     if (!database) return database.error();
     RETURN_IF_ERROR(database->execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"));
-    RETURN_IF_ERROR(migrate(*database));
+    RETURN_IF_ERROR(create_schema(*database));
     // Nothing may stay behind in the log: it would not be renamed with the file.
     RETURN_IF_ERROR(database->execute("PRAGMA wal_checkpoint(TRUNCATE)"));
   }
@@ -85,20 +101,24 @@ base::Status inspect_state_file(const std::string& path) {
     }
     return system_error("open", path, "can't open");
   }
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.value, &status) != 0) return system_error("open", path, "can't look at it");
   if (!S_ISREG(status.st_mode)) {
     return base::Error(base::ErrorCode::kInvalidArgument, "open", path, "not a regular file", "check --state");
   }
   if (status.st_size == 0) return sqlite::corrupt_file("open", path, "the file is empty (0 bytes)");
-  std::array<char, kMagic.size()> start{};
+  std::array<char, kHeaderSize> start{};
   const ssize_t length = ::pread(file.value, start.data(), start.size(), 0);
   if (length < 0) return system_error("open", path, "can't read");
-  if (std::string_view(start.data(), static_cast<std::size_t>(length)) != kMagic) {
+  const std::string_view header(start.data(), static_cast<std::size_t>(length));
+  if (!header.starts_with(kMagic)) {
     return sqlite::corrupt_file("open", path, "not a SQLite database: it does not begin with its signature");
   }
-  if (status.st_size < kHeaderSize) {
-    return sqlite::corrupt_file("open", path, "cut short: only " + std::to_string(status.st_size) + " bytes");
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  const std::uint64_t wanted = header.size() < kHeaderSize ? kHeaderSize : size_in_header(header);
+  if (size < wanted && !has_log(path)) {
+    return sqlite::corrupt_file("open", path,
+                                "cut short: " + std::to_string(size) + " bytes of " + std::to_string(wanted));
   }
   return base::ok();
 }
@@ -106,7 +126,7 @@ base::Status inspect_state_file(const std::string& path) {
 void restrict_mode(const std::string& path) {
   for (const char* suffix : {"", "-wal", "-shm"}) {
     const std::string name = path + suffix;
-    struct stat status {};
+    struct stat status{};
     if (::stat(name.c_str(), &status) != 0 || (status.st_mode & 077) == 0) continue;
     if (::chmod(name.c_str(), status.st_mode & 0700) != 0) errno = 0;
   }

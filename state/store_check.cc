@@ -43,12 +43,12 @@ base::Status check_references(sqlite::Database& database, Problems& problems) {
 
 base::Result<std::map<std::string, std::string>> schema_of(sqlite::Database& database) {
   std::map<std::string, std::string> schema;
-  RETURN_IF_ERROR(each_row(database, "SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_schema",
-                           [&](sqlite::Row& row) {
-                             std::string name = row.text();
-                             schema[std::move(name)] = row.text();
-                             return base::ok();
-                           }));
+  RETURN_IF_ERROR(
+      each_row(database, "SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_schema", [&](sqlite::Row& row) {
+        std::string name = row.text();
+        schema[std::move(name)] = row.text();
+        return base::ok();
+      }));
   return schema;
 }
 
@@ -56,7 +56,7 @@ base::Result<std::map<std::string, std::string>> schema_of(sqlite::Database& dat
 base::Status check_schema(sqlite::Database& database, Problems& problems) {
   auto fresh = sqlite::Database::open(":memory:", SQLITE_OPEN_READWRITE);
   if (!fresh) return fresh.error();
-  RETURN_IF_ERROR(migrate(*fresh));
+  RETURN_IF_ERROR(create_schema(*fresh));
   auto wanted = schema_of(*fresh);
   if (!wanted) return wanted.error();
   auto found = schema_of(database);

@@ -30,8 +30,7 @@ FaultRow normalised(const FaultRow& fault) { return fault.active() ? fault : Fau
 
 base::Result<TransactionWriter> TransactionWriter::prepare(sqlite::Database& database) {
   TransactionWriter writer(database);
-  const std::string find =
-      rows::select_partition_sql() + "WHERE up_stream = ?1 AND up_topic = ?2 AND partition = ?3";
+  const std::string find = rows::select_partition_sql() + "WHERE up_stream = ?1 AND up_topic = ?2 AND partition = ?3";
   const std::string last_range = std::string("SELECT ") + rows::kRangeColumns +
                                  " FROM range WHERE partition_id = ?1 AND incarnation = ?2 "
                                  "ORDER BY up_begin DESC LIMIT 1";
@@ -218,8 +217,7 @@ base::Status TransactionWriter::append_ranges(std::int64_t id, const PartitionRo
   return rows::write_range(put_range_, id, row.incarnation, *last);
 }
 
-base::Status TransactionWriter::append_gaps(std::int64_t id, const PartitionRow& row,
-                                            const std::vector<GapRow>& gaps) {
+base::Status TransactionWriter::append_gaps(std::int64_t id, const PartitionRow& row, const std::vector<GapRow>& gaps) {
   for (const GapRow& gap : gaps) {
     if (gap.key != row.key) return broken(row, "a ledger row names another partition: " + gap.key.to_string());
     RETURN_IF_ERROR(put_gap_.run(id, gap.incarnation, gap.up_begin, gap.up_end, gap.cause, gap.detail, gap.found_at,

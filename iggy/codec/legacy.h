@@ -60,6 +60,7 @@ inline constexpr std::size_t kMessageHeaderSize = 64;
 inline constexpr std::size_t kIndexEntrySize = 16;
 inline constexpr std::uint32_t kMaxPayload = 64'000'000;
 inline constexpr std::uint32_t kMaxHeaders = 100'000;
+inline constexpr std::uint32_t kPartitionLimit = 1U << 20U;  // the server masks partition ids: larger ones alias
 
 // The 64-byte header and body of one stored message, appended to `out`; checksum = XXH3-64 over everything after
 // itself.

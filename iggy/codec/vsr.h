@@ -61,7 +61,7 @@ enum class Operation : std::uint8_t {  // byte 176 of a request, 208 of a reply
 
 // What a client puts into each request header besides the command itself.
 struct RequestIdentity {
-  base::MessageId client;     // never 0
+  base::MessageId client{};   // never 0
   std::uint64_t session = 0;  // from the login reply; 0 for login
   std::uint64_t request = 0;  // number; 0 for login; reads may use any
 };
@@ -69,8 +69,8 @@ struct RequestIdentity {
 struct RequestHeader {
   std::uint32_t size = 0;
   std::uint8_t command = 0;
-  base::MessageId client;
-  base::MessageId request_checksum;  // 0 = not stamped
+  base::MessageId client{};
+  base::MessageId request_checksum{};  // 0 = not stamped
   std::uint64_t request = 0;
   std::uint8_t operation = 0;
   std::uint64_t session = 0;
@@ -78,7 +78,7 @@ struct RequestHeader {
 };
 struct ReplyHeader {
   std::uint32_t size = 0;
-  base::MessageId client;
+  base::MessageId client{};
   std::uint64_t commit = 0;
   std::uint64_t request = 0;
   std::uint8_t operation = 0;
@@ -91,9 +91,11 @@ struct Eviction {
 // SDK error code of an eviction reason (9 → 42, 14 → 14003 …).
 std::uint32_t status_of_eviction(std::uint8_t reason);
 
-// kMalformed unless 256 <= size (and, for requests, size <= kMaxFrame) and the command fits. REQUIRES: bytes.size() >=
-// kHeaderSize.
+// kMalformed when a server closes the connection: size outside 256..kMaxFrame, or a command byte above 29. Other
+// commands than kRequest are ignored by servers, and refused with silence by decode_request(). REQUIRES: bytes.size()
+// >= kHeaderSize.
 base::Result<RequestHeader> read_request_header(base::ByteView bytes);
+// kMalformed unless it is a reply or an eviction of a possible size. REQUIRES: bytes.size() >= kHeaderSize.
 base::Result<std::variant<ReplyHeader, Eviction>> read_reply_header(base::ByteView bytes);
 
 // --- client
@@ -101,6 +103,7 @@ base::Result<std::variant<ReplyHeader, Eviction>> read_reply_header(base::ByteVi
 
 // The operation and (for reads) command code of a request.
 Operation operation_of(const Request& request);
+std::uint32_t code_of(const Request& request);  // 0 unless it is a read
 // A whole frame; metadata and session operations are stamped with the XXH3-64 of the body, as the official client does.
 // SendMessages: use codec/send.h.
 base::Result<base::Bytes> encode_request(const Request& request, const RequestIdentity& identity);
@@ -122,12 +125,18 @@ base::Result<Reply> decode_payload(const Request& request, base::ByteView payloa
 
 // The error's wire_status is what the server answers, or 0 for "no answer at all" (0.9.0-edge.5 on a malformed batch).
 base::Result<Request> decode_request(const RequestHeader& header, base::ByteView body);
+// A whole frame. PolledMessages: records that share an envelope are written as one batch, sliced as needed.
 base::Bytes encode_reply(const Request& request, const RequestHeader& header, const Reply& reply, std::uint64_t commit);
+// The payload alone, for golden vectors of layer `payload`.
+base::Bytes encode_payload(const Reply& reply);
 // Before-commit refusal: status in the header, empty body.
 base::Bytes encode_status(const RequestHeader& header, std::uint32_t status);
 // Committed rejection: result section {0, code}; what the server uses for metadata operations ("name taken").
 base::Bytes encode_result(const RequestHeader& header, std::uint32_t code);
 base::Bytes encode_eviction(const base::MessageId& client, const Eviction& eviction);
+// The answer to a request that decode_request() refused: a status, for logins an eviction (14 or 15), or no bytes at
+// all.
+base::Bytes encode_refusal(const RequestHeader& header, const base::Error& error);
 // true for operations whose reply body starts with a result section.
 bool is_result_framed(Operation operation);
 

@@ -1,9 +1,12 @@
-// A fresh folder that is removed with the object.
+// A fresh folder that is removed with the object. In memory where the system has such a place: the tests are about the
+// order of calls and the death of processes, and an fsync there costs nothing.
 #pragma once
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+
+#include <unistd.h>
 
 #include "base/check.h"
 
@@ -12,7 +15,9 @@ namespace state::testing {
 class TempFolder {
  public:
   TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "iggy-replicate-XXXXXX").string();
+    const bool in_memory = ::access("/dev/shm", W_OK) == 0;
+    const std::filesystem::path parent = in_memory ? "/dev/shm" : std::filesystem::temp_directory_path();
+    std::string name = (parent / "iggy-replicate-XXXXXX").string();
     base::check(::mkdtemp(name.data()) != nullptr, "a temporary folder can be made");
     path_ = name;
   }

@@ -1,0 +1,495 @@
+#include "iggy/client.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include <asio/experimental/awaitable_operators.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "base/check.h"
+#include "base/task.h"
+#include "iggy/connection.h"
+#include "iggy/gate.h"
+#include "iggy/probe.h"
+#include "iggy/tcp_transport.h"
+#include "iggy/with_deadline.h"
+
+namespace iggy {
+namespace {
+
+using enum base::ErrorCode;
+using ConnectionPtr = std::shared_ptr<Connection>;
+
+// Kept back from a login in a dialect that was not probed just now, to find out what is there when it fails.
+constexpr base::Duration kDiagnosisMax = std::chrono::seconds(1);
+
+spdlog::logger& log() {
+  static const std::shared_ptr<spdlog::logger> logger = [] {
+    auto existing = spdlog::get("iggy");
+    return existing ? existing : spdlog::default_logger()->clone("iggy");
+  }();
+  return *logger;
+}
+
+std::string_view name_of_role(Role role) {
+  switch (role) {
+    case Role::kControl:
+      return "control";
+    case Role::kPoll:
+      return "poll";
+    case Role::kSend:
+      return "send";
+  }
+  return "unknown";
+}
+
+std::string_view server_of(Dialect dialect) { return dialect == Dialect::kLegacy ? "server 0.8" : "server 0.9"; }
+
+base::Error stopped() { return {kStopped, "client", "", "closed"}; }
+
+// A metadata operation of vsr: one in flight per client identity, a second one is answered 57.
+bool is_metadata_operation(const Request& request) {
+  const auto operation = static_cast<std::uint8_t>(vsr::operation_of(request));
+  return operation >= static_cast<std::uint8_t>(vsr::Operation::kCreateStream) &&
+         operation < static_cast<std::uint8_t>(vsr::Operation::kSendMessages);
+}
+
+// Errors that another address of the same cluster would not change, or that only a person can.
+bool ends_attempt(const base::Error& error) {
+  return error.code() == kCredentials || error.code() == kUnsupported || error.code() == kInvalidArgument ||
+         error.code() == kStopped;
+}
+
+class PooledClient final : public Client {
+ public:
+  PooledClient(asio::io_context& io, base::Clock& clock, ConnectionString target, ClientOptions options,
+               std::unique_ptr<Connector> connector)
+      : io_(io),
+        clock_(clock),
+        target_(std::move(target)),
+        options_(options),
+        connector_(std::move(connector)),
+        random_(options.seed != 0 ? options.seed : std::random_device{}() * 0x1'0000'0001ULL ^ std::random_device{}()),
+        dialect_(target_.dialect),
+        sends_(io, options.sends_outstanding_max),
+        stopping_(io),
+        unused_(io),
+        tasks_(io) {
+    base::check(options_.poll_connections > 0 && options_.send_connections > 0, "a role has at least one connection");
+    base::check(options_.sends_outstanding_max > 0, "at least one send may be outstanding");
+    add_slots(Role::kControl, 1);
+    add_slots(Role::kPoll, options_.poll_connections);
+    add_slots(Role::kSend, options_.send_connections);
+    unused_.set();
+  }
+  ~PooledClient() override { base::check(closed_ && in_use_ == 0, "a client is closed before it is destroyed"); }
+
+  base::Task<base::Result<ServerIdentity>> connect() override;
+  const ServerIdentity& server() const override {
+    base::check(identity_.has_value(), "server() after connect()");
+    return *identity_;
+  }
+  base::Task<base::Result<Reply>> call(Request request, Role role, std::uint32_t slot) override;
+  base::Task<base::Result<SendAck>> send(base::TopicName topic, std::uint32_t partition, OutgoingSend frame,
+                                         std::uint32_t count, std::uint32_t slot, SendTrace* trace) override;
+  base::Task<base::Result<bool>> is_listed(SendTrace trace) override;
+  base::Task<void> close() override;
+
+ private:
+  // Opening a connection, shared by all that wait for it.
+  struct Attempt {
+    explicit Attempt(asio::io_context& io) : done(io) {}
+    base::Event done;
+    std::optional<base::Error> error;
+  };
+  struct Slot {
+    Slot(asio::io_context& io, Role r, base::BackoffPolicy policy, std::uint64_t seed)
+        : role(r), backoff(policy, seed), metadata(io, 1) {}
+    Role role;
+    VsrIdentity identity;
+    ConnectionPtr connection;
+    std::shared_ptr<Attempt> attempt;
+    base::Backoff backoff;
+    base::Duration last_delay{};
+    base::TimePoint not_before = base::TimePoint::min();  // of the next attempt
+    SendTrace trace;                                      // Role::kSend
+    Gate metadata;                                        // vsr metadata operations, one at a time
+  };
+  // Counts a public call, so that close() can wait for the last one.
+  struct InUse {
+    explicit InUse(PooledClient& c) : client(c) {
+      ++client.in_use_;
+      client.unused_.reset();
+    }
+    InUse(const InUse&) = delete;
+    InUse& operator=(const InUse&) = delete;
+    ~InUse() {
+      if (--client.in_use_ == 0) client.unused_.set();
+    }
+    PooledClient& client;
+  };
+
+  void add_slots(Role role, std::uint32_t count);
+  Slot& slot_of(Role role, std::uint32_t index);
+  base::MessageId random_id();
+
+  base::Task<base::Result<ConnectionPtr>> acquire(Slot& slot);
+  base::Task<void> run_attempt(Slot& slot, std::shared_ptr<Attempt> attempt);
+  base::Task<base::Result<ConnectionPtr>> establish(Slot& slot, base::TimePoint deadline);
+  base::Task<base::Result<ConnectionPtr>> establish_at(Slot& slot, HostPort host, base::TimePoint deadline);
+  base::Task<base::Result<Dialect>> probe_at(HostPort host, base::TimePoint deadline);
+  base::Task<base::Result<ConnectionPtr>> log_in(Slot& slot, HostPort host, Dialect dialect, base::TimePoint deadline);
+  base::Task<base::Status> introduce(Slot& slot, HostPort host, ConnectionPtr connection, LoggedIn logged_in,
+                                     base::TimePoint deadline);
+  base::Task<base::Error> diagnosed(base::Error error, HostPort host, Dialect assumed, base::TimePoint deadline);
+  std::vector<HostPort> hosts_in_order() const;
+
+  asio::io_context& io_;
+  base::Clock& clock_;
+  ConnectionString target_;
+  ClientOptions options_;
+  std::unique_ptr<Connector> connector_;
+  std::mt19937_64 random_;
+  std::optional<Dialect> dialect_;  // configured or found; never changes afterwards
+  std::optional<ServerIdentity> identity_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  Gate sends_;
+  base::Event stopping_;
+  bool closed_ = false;
+  std::size_t in_use_ = 0;
+  base::Event unused_;
+  base::TaskGroup tasks_;
+};
+
+void PooledClient::add_slots(Role role, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    slots_.push_back(std::make_unique<Slot>(io_, role, options_.reconnect, random_()));
+    slots_.back()->identity.client = random_id();
+  }
+}
+
+PooledClient::Slot& PooledClient::slot_of(Role role, std::uint32_t index) {
+  const auto of_role = [role](const std::unique_ptr<Slot>& slot) { return slot->role == role; };
+  const auto first = std::find_if(slots_.begin(), slots_.end(), of_role);
+  const auto count = std::count_if(first, slots_.end(), of_role);
+  return **(first + index % count);
+}
+
+base::MessageId PooledClient::random_id() {
+  base::MessageId id;
+  while (id.is_zero()) id = {random_(), random_()};
+  return id;
+}
+
+// --- opening
+
+base::Task<base::Result<ConnectionPtr>> PooledClient::acquire(Slot& slot) {
+  if (closed_) co_return stopped();
+  if (slot.connection && slot.connection->is_open()) co_return slot.connection;
+  if (slot.connection) {
+    // Lost since the last call. One that lived longer than it was waited for starts the backoff anew.
+    const base::TimePoint lost_at = slot.connection->closed_at();
+    if (lost_at - slot.connection->opened_at() > slot.last_delay) slot.backoff.reset();
+    slot.last_delay = slot.backoff.next();
+    slot.not_before = lost_at + slot.last_delay;
+    log().debug("connection lost: role={} host={} cause=\"{}\"", name_of_role(slot.role),
+                identity_ ? identity_->endpoint.to_string() : "", slot.connection->why_closed().message());
+    slot.connection = nullptr;
+  }
+  if (!slot.attempt) {
+    slot.attempt = std::make_shared<Attempt>(io_);
+    if (!tasks_.spawn(run_attempt(slot, slot.attempt))) co_return stopped();
+  }
+  const std::shared_ptr<Attempt> attempt = slot.attempt;
+  while (!attempt->done.is_set()) {
+    auto waiting = attempt->done.wait();
+    co_await std::move(waiting);
+  }
+  if (closed_) co_return stopped();
+  if (attempt->error) co_return *attempt->error;
+  if (!slot.connection) co_return base::Error(kConnectionLost, "connect", "", "lost again at once");
+  co_return slot.connection;
+}
+
+base::Task<void> PooledClient::run_attempt(Slot& slot, std::shared_ptr<Attempt> attempt) {
+  using namespace asio::experimental::awaitable_operators;
+  if (slot.not_before > clock_.now()) {
+    auto waiting = base::wait_until(clock_, stopping_, slot.not_before);
+    co_await std::move(waiting);
+  }
+  base::Result<ConnectionPtr> outcome = stopped();
+  if (!closed_) {
+    auto race = establish(slot, clock_.now() + options_.connect_timeout) || stopping_.wait();
+    auto finished = co_await std::move(race);
+    if (finished.index() == 0) outcome = std::get<0>(std::move(finished));
+  }
+  if (closed_ && outcome) {
+    (*outcome)->abort(stopped());
+    outcome = stopped();
+  }
+  if (outcome) {
+    slot.connection = *std::move(outcome);
+    log().debug("connected: role={} host={}", name_of_role(slot.role), slot.connection->peer().to_string());
+  } else {
+    attempt->error = std::move(outcome).error();
+    // What only a person can change is not asked for every second.
+    const base::Duration delay = slot.backoff.next();
+    slot.last_delay = attempt->error->retry() == base::Retry::kNeedsOperator ? options_.reconnect.max : delay;
+    slot.not_before = clock_.now() + slot.last_delay;
+    log().debug("connect failed: role={} cause=\"{}\"", name_of_role(slot.role), attempt->error->to_string());
+  }
+  slot.attempt = nullptr;
+  attempt->done.set();
+}
+
+// The address in use first, so that the connections of a client meet at one server.
+std::vector<HostPort> PooledClient::hosts_in_order() const {
+  std::vector<HostPort> hosts = target_.hosts;
+  if (identity_) {
+    const auto in_use = std::find_if(hosts.begin(), hosts.end(), [this](const HostPort& host) {
+      return host.host == identity_->endpoint.host && host.port == identity_->endpoint.port;
+    });
+    if (in_use != hosts.end()) std::rotate(hosts.begin(), in_use, in_use + 1);
+  }
+  return hosts;
+}
+
+base::Task<base::Result<ConnectionPtr>> PooledClient::establish(Slot& slot, base::TimePoint deadline) {
+  const std::vector<HostPort> hosts = hosts_in_order();
+  std::optional<base::Error> failed;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const base::TimePoint now = clock_.now();
+    const auto share = (deadline - now) / static_cast<std::int64_t>(hosts.size() - i);
+    auto opening = establish_at(slot, hosts[i], now + share);
+    auto opened = co_await std::move(opening);
+    if (opened) co_return opened;
+    base::Error error = std::move(opened).error();
+    if (ends_attempt(error)) co_return error;
+    // All failures in one sentence; the code of the one that says most: something answered there.
+    if (failed) {
+      const base::Error& telling = failed->code() == kConnectFailed ? error : *failed;
+      const base::Retry retry = telling.retry();
+      base::Error both(telling.code(), "connect", "", failed->to_string() + "; " + error.to_string());
+      failed = both.with_retry(retry);
+    } else {
+      failed = std::move(error);
+    }
+  }
+  co_return *failed;
+}
+
+base::Task<base::Result<ConnectionPtr>> PooledClient::establish_at(Slot& slot, HostPort host,
+                                                                   base::TimePoint deadline) {
+  const bool assumed = dialect_.has_value();
+  if (!assumed) {
+    auto probing = probe_at(host, deadline);
+    auto found = co_await std::move(probing);
+    CO_RETURN_IF_ERROR(found);
+    if (!dialect_) dialect_ = *found;
+    log().debug("found: host={} dialect={}", host.to_string(), to_string(*found));
+  }
+  const Dialect dialect = *dialect_;
+  const base::Duration kept_back =
+      assumed ? std::min<base::Duration>(kDiagnosisMax, (deadline - clock_.now()) / 4) : base::Duration::zero();
+  auto logging_in = log_in(slot, host, dialect, deadline - kept_back);
+  auto connection = co_await std::move(logging_in);
+  if (connection || !assumed) co_return connection;
+  base::Error error = std::move(connection).error();
+  if (error.code() == kConnectFailed || ends_attempt(error)) co_return error;
+  auto diagnosing = diagnosed(std::move(error), host, dialect, deadline);
+  auto cause = co_await std::move(diagnosing);
+  co_return cause;
+}
+
+base::Task<base::Result<Dialect>> PooledClient::probe_at(HostPort host, base::TimePoint deadline) {
+  auto connecting = connector_->connect(host, deadline);
+  auto transport = co_await std::move(connecting);
+  CO_RETURN_IF_ERROR(transport);
+  auto probing = probe(clock_, **transport, host, target_.tls.enabled, deadline);
+  auto found = co_await std::move(probing);
+  (*transport)->close();
+  co_return found;
+}
+
+base::Task<base::Result<ConnectionPtr>> PooledClient::log_in(Slot& slot, HostPort host, Dialect dialect,
+                                                             base::TimePoint deadline) {
+  auto connecting = connector_->connect(host, deadline);
+  auto transport = co_await std::move(connecting);
+  CO_RETURN_IF_ERROR(transport);
+  ConnectionOptions options;
+  options.dialect = dialect;
+  options.read_timeout = options_.read_timeout;
+  options.send_timeout = options_.send_timeout;
+  options.heartbeat_interval = target_.heartbeat_interval;
+  options.verify_checksums = options_.verify_checksums;
+  options.peer = host;
+  const ConnectionPtr connection =
+      Connection::start(io_, clock_, tasks_, *std::move(transport), std::move(options), slot.identity);
+  struct AbortUnlessReady {  // also when this attempt is cut short by close()
+    ConnectionPtr connection;
+    bool ready = false;
+    ~AbortUnlessReady() {
+      if (!ready) connection->abort(base::Error(kConnectionLost, "connect", "", "the attempt was given up"));
+    }
+  } guard{connection};
+
+  auto logging_in = connection->login(target_.credentials, deadline);
+  auto logged_in = co_await std::move(logging_in);
+  if (!logged_in) {
+    // The id belongs to another user's session (vsr eviction 12): the next attempt takes another.
+    if (logged_in.error().code() == kServerRefused) slot.identity = {random_id(), 1};
+    co_return std::move(logged_in).error();
+  }
+  auto introducing = introduce(slot, host, connection, *std::move(logged_in), deadline);
+  auto introduced = co_await std::move(introducing);
+  CO_RETURN_IF_ERROR(introduced);
+  guard.ready = true;
+  co_return connection;
+}
+
+// What a fresh connection is asked before anybody uses it.
+base::Task<base::Status> PooledClient::introduce(Slot& slot, HostPort host, ConnectionPtr connection,
+                                                 LoggedIn logged_in, base::TimePoint deadline) {
+  const Dialect dialect = *dialect_;
+  const base::Error late(kTimeout, "connect", host.to_string(), "logged in, but the next question was not answered");
+  if (slot.role == Role::kControl) {
+    ServerIdentity identity{dialect, std::move(logged_in.server_version), std::move(host)};
+    if (dialect == Dialect::kLegacy) {  // needs the right read_servers: without it the version stays unknown
+      auto asking = with_deadline(clock_, deadline, connection->call(GetStats{}), late);
+      auto stats = co_await std::move(asking);
+      if (!stats && (!connection->is_open() || stats.error().code() == kTimeout)) co_return std::move(stats).error();
+      if (stats && std::holds_alternative<Stats>(*stats)) identity.version = std::get<Stats>(*stats).server_version;
+    }
+    identity_ = std::move(identity);
+  } else if (slot.role == Role::kSend) {
+    slot.trace = {connection->local_address(), 0};
+    auto asking = with_deadline(clock_, deadline, connection->call(GetMe{}), late);
+    auto me = co_await std::move(asking);
+    if (!me && (!connection->is_open() || me.error().code() == kTimeout)) co_return std::move(me).error();
+    // The server's view of our address: it differs behind address translation.
+    if (me && std::holds_alternative<ClientInfo>(*me)) {
+      const auto& info = std::get<ClientInfo>(*me);
+      slot.trace = {info.address, info.client_id};
+    }
+  }
+  co_return base::ok();
+}
+
+// A login in a dialect that was not probed just now has failed: says so when the server speaks another one.
+base::Task<base::Error> PooledClient::diagnosed(base::Error error, HostPort host, Dialect assumed,
+                                                base::TimePoint deadline) {
+  auto probing = probe_at(host, deadline);
+  auto found = co_await std::move(probing);
+  const std::string where = host.to_string();
+  if (found && *found == assumed) co_return error;
+  if (target_.dialect) {
+    const std::string configured = fmt::format("dialect={} ({}) is configured", to_string(assumed), server_of(assumed));
+    if (found) {
+      co_return base::Error(
+          kUnsupported, "connect", where,
+          fmt::format("{}, but the server speaks {} ({})", configured, to_string(*found), server_of(*found)),
+          "correct dialect= in the connection string, or leave it out");
+    }
+    base::Error cause = found.error().code() == kNotIggy || found.error().code() == kUnsupported
+                            ? std::move(found).error()
+                            : std::move(error);
+    base::Error named(cause.code(), cause.operation(), where, fmt::format("{}; {}", cause.message(), configured),
+                      cause.hint());
+    co_return named.with_retry(cause.retry());
+  }
+  if (found) {
+    co_return base::Error(kUnsupported, "connect", where,
+                          fmt::format("the server was replaced: it spoke {} ({}) before and now speaks {} ({})",
+                                      to_string(assumed), server_of(assumed), to_string(*found), server_of(*found)),
+                          "restart this program to take the new server as it is");
+  }
+  co_return found.error().code() == kTimeout ? std::move(error) : std::move(found).error();
+}
+
+// --- public calls
+
+base::Task<base::Result<ServerIdentity>> PooledClient::connect() {
+  const InUse in_use(*this);
+  auto acquiring = acquire(slot_of(Role::kControl, 0));
+  auto connection = co_await std::move(acquiring);
+  CO_RETURN_IF_ERROR(connection);
+  co_return *identity_;
+}
+
+base::Task<base::Result<Reply>> PooledClient::call(Request request, Role role, std::uint32_t index) {
+  const InUse in_use(*this);
+  Slot& slot = slot_of(role, index);
+  auto acquiring = acquire(slot);
+  auto connection = co_await std::move(acquiring);
+  CO_RETURN_IF_ERROR(connection);
+  Gate::Permit permit;
+  if (*dialect_ != Dialect::kLegacy && is_metadata_operation(request)) {
+    auto entering = slot.metadata.enter();
+    permit = co_await std::move(entering);
+  }
+  auto calling = (*connection)->call(std::move(request));
+  auto reply = co_await std::move(calling);
+  if (!reply && closed_) co_return stopped();
+  co_return reply;
+}
+
+base::Task<base::Result<SendAck>> PooledClient::send(base::TopicName topic, std::uint32_t partition, OutgoingSend frame,
+                                                     std::uint32_t count, std::uint32_t index, SendTrace* trace) {
+  const InUse in_use(*this);
+  Slot& slot = slot_of(Role::kSend, index);
+  auto entering = sends_.enter();
+  const Gate::Permit permit = co_await std::move(entering);
+  auto acquiring = acquire(slot);
+  auto connection = co_await std::move(acquiring);
+  CO_RETURN_IF_ERROR(connection);
+  if (trace != nullptr) *trace = slot.trace;
+  auto sending = (*connection)->send(std::move(topic), partition, std::move(frame), count);
+  auto ack = co_await std::move(sending);
+  if (!ack && closed_) co_return stopped();
+  co_return ack;
+}
+
+base::Task<base::Result<bool>> PooledClient::is_listed(SendTrace trace) {
+  auto asking = call(GetClients{}, Role::kControl, 0);
+  auto reply = co_await std::move(asking);
+  CO_RETURN_IF_ERROR(reply);
+  const auto* clients = std::get_if<Clients>(&*reply);
+  if (clients == nullptr) co_return base::Error(kMalformed, "get_clients", "", "answered with something else");
+  co_return std::any_of(clients->clients.begin(), clients->clients.end(), [&trace](const ClientInfo& client) {
+    return client.address == trace.local_address && (trace.client_id == 0 || client.client_id == trace.client_id);
+  });
+}
+
+base::Task<void> PooledClient::close() {
+  closed_ = true;
+  stopping_.set();
+  sends_.close();
+  for (const auto& slot : slots_) {
+    slot->metadata.close();
+    if (slot->connection) slot->connection->abort(stopped());
+  }
+  auto ending = tasks_.close();
+  co_await std::move(ending);
+  while (!unused_.is_set()) {
+    auto waiting = unused_.wait();
+    co_await std::move(waiting);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Client> make_client(asio::io_context& io, base::Clock& clock, ConnectionString target,
+                                    ClientOptions options, std::unique_ptr<Connector> connector) {
+  return std::make_unique<PooledClient>(io, clock, std::move(target), options, std::move(connector));
+}
+
+std::unique_ptr<Client> make_client(asio::io_context& io, base::Clock& clock, ConnectionString target,
+                                    ClientOptions options) {
+  auto connector = tcp_connector(io, clock, target.tls);
+  return make_client(io, clock, std::move(target), options, std::move(connector));
+}
+
+}  // namespace iggy

@@ -1,0 +1,322 @@
+#include "replicator/resync.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace replicator {
+
+Resync::Resync(base::PartitionKey key, base::TopicName downstream, Source& source, Sink& sink, state::AsyncStore& store,
+               base::Clock& clock, ResyncOptions options)
+    : key_(std::move(key)),
+      downstream_(std::move(downstream)),
+      source_(source),
+      sink_(sink),
+      store_(store),
+      clock_(clock),
+      options_(options) {}
+
+base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::PartitionRow>& row, bool after_uncertain,
+                                                    std::optional<Decision> decision) {
+  decision_ = std::move(decision);
+  fresh_ = !row.has_value();
+  durable_ = row.value_or(state::PartitionRow{});
+  next_ = durable_;
+  rewinds_ = false;
+  gaps_.clear();
+  ranges_.clear();
+  events_.clear();
+  close_gaps_.clear();
+  added_ = {};
+  recent_.clear();
+  recent_read_ = false;
+  absence_seen_ = false;
+  repair_.clear();
+
+  if (after_uncertain) {
+    auto settling = sink_.settle();
+    auto settled = co_await std::move(settling);
+    CO_RETURN_IF_ERROR(settled);
+  }
+  auto up_call = source_.view();
+  auto up = co_await std::move(up_call);
+  CO_RETURN_IF_ERROR(up);
+  up_ = *up;
+  auto down_call = sink_.view();
+  auto down = co_await std::move(down_call);
+  CO_RETURN_IF_ERROR(down);
+  down_ = *down;
+  auto end_call = real_end(sink_);
+  auto end = co_await std::move(end_call);
+  CO_RETURN_IF_ERROR(end);
+  down_end_ = *end;
+
+  // Each step either goes on (Ready) or ends the run with what it found.
+  if (fresh_ || durable_.fault.kind == info(FaultKind::kDownstreamNotEmpty).name) {
+    auto step = first();
+    auto outcome = co_await std::move(step);
+    if (!outcome || !std::holds_alternative<Ready>(*outcome)) {
+      if (outcome && fresh_) row = next_;
+      co_return outcome;
+    }
+  } else {
+    using Member = Step (Resync::*)();
+    for (const Member member :
+         {&Resync::check_upstream, &Resync::check_watermark, &Resync::check_downstream, &Resync::match_tail}) {
+      auto step = (this->*member)();
+      auto outcome = co_await std::move(step);
+      if (!outcome || !std::holds_alternative<Ready>(*outcome)) {
+        // What was found on the way is kept (a reported loss is an event even though the partition goes on waiting),
+        // positions are not.
+        if (outcome && !events_.empty()) {
+          state::Transaction note;
+          note.events = std::move(events_);
+          auto apply = store_.apply(std::move(note));
+          auto applied = co_await std::move(apply);
+          CO_RETURN_IF_ERROR(applied);
+        }
+        if (!absence_seen_) absence_.clear();
+        co_return outcome;
+      }
+      if (rewinds_) break;  // the rest is looked at again from the new position, by the next run
+    }
+  }
+  absence_.clear();
+  lowest_up_end_.reset();
+  auto saving = save();
+  auto saved = co_await std::move(saving);
+  CO_RETURN_IF_ERROR(saved);
+  row = next_;
+  if (rewinds_ && next_.watermark < durable_.watermark) co_return ResyncOutcome(Behind{repair_});
+  co_return ResyncOutcome(Ready{});
+}
+
+// One transaction with everything that this run decided.
+base::Task<base::Status> Resync::save() {
+  state::Transaction transaction;
+  transaction.events = events_;
+  if (rewinds_) {
+    next_.generation = durable_.generation + (fresh_ ? 0 : 1);
+    next_.fault = {};
+    transaction.replaces.push_back({.row = next_,
+                                    .gaps = gaps_,
+                                    .ranges = ranges_,
+                                    .close_gaps = close_gaps_,
+                                    .resolved_as = decision_ ? std::string(to_string(decision_->exit)) : "",
+                                    .resolved_by = decision_ ? decision_->actor : ""});
+  } else {
+    const bool moved_forward =
+        next_.watermark != durable_.watermark || next_.down_end != durable_.down_end || !gaps_.empty();
+    if (moved_forward) {
+      transaction.commits.push_back({.key = key_,
+                                     .generation = durable_.generation,
+                                     .watermark = next_.watermark,
+                                     .down_end = next_.down_end,
+                                     .anchor = next_.anchor,
+                                     .ranges = ranges_,
+                                     .gaps = gaps_,
+                                     .added = added_,
+                                     .caught_up_at = 0});
+      next_.counters.copied += added_.copied;
+      next_.counters.copied_bytes += added_.copied_bytes;
+      next_.counters.duplicates += added_.duplicates;
+      next_.counters.skipped += added_.skipped;
+    }
+    if (next_.up_created != durable_.up_created || next_.down_created != durable_.down_created ||
+        durable_.fault.active()) {
+      state::PartitionNote note;
+      note.key = key_;
+      note.generation = durable_.generation;
+      note.up_created = next_.up_created;
+      note.down_created = next_.down_created;
+      if (durable_.fault.active()) note.fault = state::FaultRow{};
+      transaction.notes.push_back(std::move(note));
+      next_.fault = {};
+    }
+  }
+  if (transaction.empty()) co_return base::ok();
+  auto apply = store_.apply(std::move(transaction));
+  auto applied = co_await std::move(apply);
+  CO_RETURN_IF_ERROR(applied);
+  if (!applied->stale.empty()) {
+    co_return base::Error(base::ErrorCode::kStaleGeneration, "resync", key_.to_string(),
+                          "the state file holds a newer generation of this partition");
+  }
+  co_return base::ok();
+}
+
+// No record of this partition: fix where it starts, durably, before the first message is copied.
+Resync::Step Resync::first() {
+  const bool not_empty = down_.messages_count > 0;
+  if (not_empty && !decided(FaultKind::kDownstreamNotEmpty, Exit::kRestart)) {
+    std::string detail =
+        fmt::format("there is no record of this partition, and {}/{} holds {} messages (next offset {})",
+                    downstream_.to_string(), key_.partition, down_.messages_count, down_end_);
+    if (fresh_) {
+      // The fault needs a row to stand in. It claims nothing: this branch is taken again until it is resolved.
+      next_.key = key_;
+      next_.downstream = downstream_;
+      next_.up_created = up_.created;
+      next_.down_created = down_.created;
+      next_.down_end = down_end_;
+      next_.fault.kind = info(FaultKind::kDownstreamNotEmpty).name;
+      next_.fault.detail = detail;
+      next_.fault.since = clock_.wall_micros();
+      state::Transaction transaction;
+      transaction.replaces.push_back(
+          {.row = next_, .gaps = {}, .ranges = {}, .close_gaps = {}, .resolved_as = "", .resolved_by = ""});
+      auto apply = store_.apply(std::move(transaction));
+      auto applied = co_await std::move(apply);
+      CO_RETURN_IF_ERROR(applied);
+    }
+    co_return finding(FaultKind::kDownstreamNotEmpty, std::move(detail));
+  }
+  auto floor_call = floor(up_.end);
+  auto oldest = co_await std::move(floor_call);
+  CO_RETURN_IF_ERROR(oldest);
+  std::uint64_t watermark = *oldest;
+  switch (options_.start.start) {
+    case Start::kEarliest:
+      break;
+    case Start::kLatest:
+      watermark = up_.end;
+      break;
+    case Start::kOffset:
+      watermark = std::clamp(options_.start.value, *oldest, std::max(*oldest, up_.end));
+      break;
+    case Start::kTimestamp: {
+      auto poll = source_.at_time(options_.start.value);
+      auto found = co_await std::move(poll);
+      CO_RETURN_IF_ERROR(found);
+      watermark = found->batch.empty() ? up_.end : found->batch.records.front().offset;
+      break;
+    }
+  }
+  if (not_empty)
+    event("resolve", fmt::format("{} as restart by {}", info(FaultKind::kDownstreamNotEmpty).name, decision_->actor));
+  next_.key = key_;
+  next_.downstream = downstream_;
+  next_.up_created = up_.created;
+  next_.down_created = down_.created;
+  next_.watermark = watermark;
+  next_.down_end = down_end_;
+  next_.anchor.reset();
+  rewinds_ = true;
+  event("start", fmt::format("copying starts at upstream offset {}, downstream offset {}", watermark, down_end_));
+  co_return ResyncOutcome(Ready{});
+}
+
+// A new history: from the upstream's first kept message, after what is there downstream.
+Resync::Step Resync::restart() {
+  auto floor_call = floor(up_.end);
+  auto oldest = co_await std::move(floor_call);
+  CO_RETURN_IF_ERROR(oldest);
+  next_.up_created = up_.created;
+  next_.down_created = down_.created;
+  next_.watermark = *oldest;
+  next_.down_end = down_end_;
+  next_.anchor.reset();
+  next_.incarnation = durable_.incarnation + 1;
+  rewinds_ = true;
+  repair_ = fmt::format("restarted at upstream offset {} by {}", *oldest, decision_->actor);
+  event("resolve", fmt::format("{} as restart by {}: incarnation {} starts at upstream offset {}, downstream offset {}",
+                               info(decision_->kind).name, decision_->actor, next_.incarnation, *oldest, down_end_));
+  co_return ResyncOutcome(Ready{});
+}
+
+base::Result<Resync::Look> Resync::judge(base::Result<Polled> polled, std::uint64_t offset) {
+  Look look;
+  if (!polled) {
+    // A server that answers, but not with messages (4100, 4027, a checksum that does not match), refuses this place;
+    // everything else is an error of the connection.
+    const base::ErrorCode code = polled.error().code();
+    if (code != base::ErrorCode::kServerRefused && code != base::ErrorCode::kMalformed)
+      return std::move(polled).error();
+    look.what = Look::What::kRefused;
+    look.refusal = polled.error().to_string();
+    return look;
+  }
+  look.batch = std::move(polled->batch);
+  if (look.batch.empty()) return look;
+  look.what = look.batch.records.front().offset == offset ? Look::What::kHere : Look::What::kAbove;
+  return look;
+}
+
+base::Task<base::Result<Resync::Look>> Resync::look(Source& side, std::uint64_t offset) {
+  auto poll = side.poll(offset, 1);
+  auto polled = co_await std::move(poll);
+  co_return judge(std::move(polled), offset);
+}
+
+base::Task<base::Result<Resync::Look>> Resync::look(Sink& side, std::uint64_t offset) {
+  auto read = side.read(offset, 1);
+  auto polled = co_await std::move(read);
+  co_return judge(std::move(polled), offset);
+}
+
+// vsr's current_offset may stand in an unused reservation: the newest readable message decides.
+base::Task<base::Result<std::uint64_t>> Resync::real_end(Sink& sink) {
+  if (sink.is_legacy() || down_.messages_count == 0) co_return down_.end;
+  auto read = sink.last();
+  auto newest = co_await std::move(read);
+  CO_RETURN_IF_ERROR(newest);
+  co_return newest->batch.empty() ? down_.end : newest->batch.records.back().offset + 1;
+}
+
+// The oldest offset that the upstream still gives.
+base::Task<base::Result<std::uint64_t>> Resync::floor(std::uint64_t if_empty) {
+  auto poll = source_.poll(0, 1);
+  auto oldest = co_await std::move(poll);
+  CO_RETURN_IF_ERROR(oldest);
+  co_return oldest->batch.empty() ? if_empty : oldest->batch.records.front().offset;
+}
+
+bool Resync::persists(const std::string& absence) {
+  absence_seen_ = true;
+  if (absence_ != absence) {
+    absence_ = absence;
+    absent_since_ = clock_.now();
+  }
+  return clock_.now() - absent_since_ >= options_.confirm_for;
+}
+
+// A 0.8 server's first restart moves created_at, by seconds on large topics: only more than that is another creation.
+bool Resync::moved(const state::Incarnation& now, const state::Incarnation& recorded, bool legacy) const {
+  if (recorded == state::Incarnation{}) return false;
+  if (!legacy) return now != recorded;
+  constexpr std::uint64_t kRestartShift = 10'000'000;
+  const auto differs = [](std::uint64_t a, std::uint64_t b) { return (a > b ? a - b : b - a) > kRestartShift; };
+  return differs(now.stream, recorded.stream) || differs(now.topic, recorded.topic) ||
+         differs(now.partition, recorded.partition);
+}
+
+ResyncOutcome Resync::finding(FaultKind kind, std::string detail, std::uint64_t up_begin, std::uint64_t up_end) {
+  return Finding{kind, std::move(detail), up_begin, up_end, std::exchange(gaps_, {})};
+}
+
+state::GapRow Resync::gap(std::uint64_t up_begin, std::uint64_t up_end, std::string cause, std::string detail) const {
+  state::GapRow row;
+  row.key = key_;
+  row.incarnation = next_.incarnation;
+  row.up_begin = up_begin;
+  row.up_end = up_end;
+  row.cause = std::move(cause);
+  row.detail = std::move(detail);
+  row.found_at = clock_.wall_micros();
+  return row;
+}
+
+void Resync::event(std::string kind, std::string detail) {
+  state::EventRow row;
+  row.at = clock_.wall_micros();
+  row.kind = std::move(kind);
+  row.object = key_.to_string();
+  row.actor = decision_ ? decision_->actor : "appliance";
+  row.detail = std::move(detail);
+  events_.push_back(std::move(row));
+}
+
+}  // namespace replicator
