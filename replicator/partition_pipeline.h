@@ -74,12 +74,14 @@ class PartitionPipeline final : public CommitListener {
 
   // partition_pipeline.cc: the loop.
   base::Task<void> copy(bool anchored);
-  base::Task<void> read_ahead();
-  base::Task<bool> wait_for_more(PartitionView& seen);
   base::Task<base::Error> write();
   base::Task<std::optional<base::Error>> send_batch();
-  bool take_polled(Polled polled, Permit permit);
   void acked(std::size_t count, std::uint64_t end);
+
+  // partition_reader.cc: the reading half.
+  base::Task<void> read_ahead();
+  base::Task<bool> wait_for_more(PartitionView& seen);
+  bool take_polled(Polled polled, Permit permit);
   std::uint64_t queued_bytes() const;
 
   // partition_control.cc: what surrounds it.
@@ -123,7 +125,9 @@ class PartitionPipeline final : public CommitListener {
   std::uint64_t unanswered_end_ = 0;              // ... while the downstream's end stood here
   std::optional<std::uint64_t> looked_again_at_;  // acked when a noticed change last led to a look at once
   std::uint32_t uncommitted_batches_ = 0;
-  std::uint64_t next_count_ = 0;                       // messages to ask for
+  // Messages to ask for: a poll has no byte limit on the wire, so sizes are learned from small ones.
+  static constexpr std::uint64_t kFirstCount = 8;
+  std::uint64_t next_count_ = kFirstCount;
   bool idle_ = false;                                  // the reader has seen the end
   std::optional<base::TimePoint> contradicted_since_;  // since when views are behind what was polled
   bool stale_ = false;                                 // the store holds another generation than row_
@@ -136,7 +140,7 @@ class PartitionPipeline final : public CommitListener {
   base::Event queue_changed_;
   base::Event room_;
   base::Event committed_;
-  base::Event phase_changed_;  // pulsed
+  base::Event phase_changed_;
 
   Phase phase_ = Phase::kStarting;
   std::string why_;
