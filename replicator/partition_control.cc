@@ -57,7 +57,7 @@ bool PartitionPipeline::caught_up() const {
 }
 
 void PartitionPipeline::enter(Phase phase, std::string why) {
-  if (phase_ != phase) phase_changed_.pulse();
+  if (phase_ != phase) phase_changed_.set();
   phase_ = phase;
   why_ = std::move(why);
   const bool worth_a_line = phase == Phase::kBehind || phase == Phase::kRetrying || phase == Phase::kPaused;
@@ -174,9 +174,24 @@ base::Task<base::Status> PartitionPipeline::apply(state::Transaction transaction
 
 base::Task<void> PartitionPipeline::raise_fault(Finding finding) {
   const FaultInfo& fault = info(finding.kind);
+  auto recording = record_fault(finding);
+  auto recorded = co_await std::move(recording);
+  if (!recorded) {
+    if (recorded.error().code() == base::ErrorCode::kStaleGeneration) stale_ = true;
+    enter(Phase::kRetrying, recorded.error().to_string());
+    auto wait = base::wait_until(clock_, wake_, clock_.now() + backoff_.next());
+    co_await std::move(wait);
+    co_return;
+  }
+  spdlog::error("[{}] FAULT {}: {}. Exits: iggy-replicate resolve {} --as {}", key_.to_string(), fault.name,
+                finding.detail, key_.to_string(), fault.exits.empty() ? "retry" : to_string(fault.exits.front()));
+}
+
+base::Task<base::Status> PartitionPipeline::record_fault(Finding finding) {
   auto taking = turn_.take();
   const auto held = co_await std::move(taking);
-  if (row_->fault.kind == fault.name) co_return;  // it stands there already
+  const FaultInfo& fault = info(finding.kind);
+  if (row_->fault.kind == fault.name && finding.gaps.empty()) co_return base::ok();  // it stands there already
   state::PartitionNote note;
   note.key = key_;
   note.generation = row_->generation;
@@ -189,16 +204,10 @@ base::Task<void> PartitionPipeline::raise_fault(Finding finding) {
   transaction.events.push_back(event("fault", "appliance", fmt::format("{}: {}", fault.name, finding.detail)));
   auto applying = apply(std::move(transaction));
   auto applied = co_await std::move(applying);
-  if (!applied) {
-    enter(Phase::kRetrying, applied.error().to_string());
-    auto wait = base::wait_until(clock_, wake_, clock_.now() + backoff_.next());
-    co_await std::move(wait);
-    co_return;
-  }
+  CO_RETURN_IF_ERROR(applied);
   row_->fault = *note.fault;
   row_->counters.errors += 1;
-  spdlog::error("[{}] FAULT {}: {}. Exits: iggy-replicate resolve {} --as {}", key_.to_string(), fault.name,
-                finding.detail, key_.to_string(), fault.exits.empty() ? "retry" : to_string(fault.exits.front()));
+  co_return base::ok();
 }
 
 base::Task<base::Status> PartitionPipeline::set_desired(state::Desired desired, std::string actor) {
@@ -273,8 +282,8 @@ base::Task<base::Status> PartitionPipeline::reset(std::uint64_t up_offset, std::
       co_return base::Error(base::ErrorCode::kTimeout, "reset", key_.to_string(), "the partition is still pausing",
                             "nothing was changed; try again");
     }
-    auto waiting =
-        base::wait_until(clock_, phase_changed_, std::min(deadline, clock_.now() + std::chrono::milliseconds(100)));
+    phase_changed_.reset();
+    auto waiting = base::wait_until(clock_, phase_changed_, deadline);
     co_await std::move(waiting);
   }
   auto taking = turn_.take();
@@ -290,7 +299,9 @@ base::Task<base::Status> PartitionPipeline::reset(std::uint64_t up_offset, std::
   row.anchor.reset();
   row.fault = {};
   state::Transaction transaction;
-  transaction.replaces.push_back({.row = row});
+  state::PartitionReplace replace;
+  replace.row = row;
+  transaction.replaces.push_back(std::move(replace));
   transaction.events.push_back(
       event("reset", std::move(actor), fmt::format("watermark moved from {} to {}", from, up_offset)));
   auto applying = apply(std::move(transaction));
@@ -320,12 +331,6 @@ void PartitionPipeline::on_stale(const base::PartitionKey&) {
   stale_ = true;
   committed_.set();
   queue_changed_.set();
-}
-
-std::uint64_t PartitionPipeline::queued_bytes() const {
-  std::uint64_t bytes = 0;
-  for (const Queued& queued : queue_) bytes += queued.permit.bytes();
-  return bytes;
 }
 
 Lag PartitionPipeline::lag() const {

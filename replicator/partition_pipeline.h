@@ -90,6 +90,7 @@ class PartitionPipeline final : public CommitListener {
   base::Task<void> save_acked();
   base::Task<void> reload();
   base::Task<void> raise_fault(Finding finding);
+  base::Task<base::Status> record_fault(Finding finding);
   Finding send_unanswered();
   base::Task<base::Status> apply(state::Transaction transaction);
   std::optional<FaultKind> fault_of(const base::Error& error) const;

@@ -116,4 +116,10 @@ bool PartitionPipeline::take_polled(Polled polled, Permit permit) {
   return !read_error_.has_value();
 }
 
+std::uint64_t PartitionPipeline::queued_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Queued& queued : queue_) bytes += queued.permit.bytes();
+  return bytes;
+}
+
 }  // namespace replicator

@@ -173,7 +173,9 @@ Resync::Step Resync::first() {
       next_.fault.detail = detail;
       next_.fault.since = clock_.wall_micros();
       state::Transaction transaction;
-      transaction.replaces.push_back({.row = next_});
+      state::PartitionReplace replace;
+      replace.row = next_;
+      transaction.replaces.push_back(std::move(replace));
       event("fault", fmt::format("{}: {}", next_.fault.kind, detail));
       transaction.events = std::exchange(events_, {});
       auto apply = store_.apply(std::move(transaction));
