@@ -22,6 +22,7 @@
 #include "replicator/commands.h"
 #include "replicator/config.h"
 #include "replicator/iggy_partition.h"
+#include "replicator/marker.h"
 #include "replicator/partition_pipeline.h"
 #include "replicator/reconciler.h"
 #include "replicator/run.h"
@@ -75,6 +76,10 @@ class Supervisor final : public Commands {
   base::Task<base::Status> start();
   base::Task<base::Status> connect(End& end);
   base::Task<base::Status> load_link();
+  base::Task<base::Status> take_lease();
+  base::Task<base::Status> refuse_loops();
+  base::Task<base::Status> save_generation(std::uint64_t generation);
+  base::Task<void> hold_lease();
   base::Task<base::Status> reconcile_loop();
   base::Task<base::Status> reconcile_once();
   base::Task<void> stop_in_order();
@@ -111,6 +116,7 @@ class Supervisor final : public Commands {
   state::LinkRow link_;
   bool link_is_new_ = false;
   std::map<base::PartitionKey, state::PartitionRow> rows_;  // as loaded at start, for pipelines not yet started
+  std::unique_ptr<Marker> marker_;                          // none when marker = "off"
   bool same_cluster_ = false;
   std::unique_ptr<Committer> committer_;
   MemoryBudget budget_;
@@ -124,6 +130,8 @@ class Supervisor final : public Commands {
   base::TaskGroup background_;
   base::Event stop_;
   base::Event publish_stop_;
+  base::Event lease_stop_;
+  base::Event lease_ended_;
   std::atomic<bool> stopped_ = false;
   std::string state_ = "starting", state_detail_;
   std::uint64_t started_at_ = 0;
