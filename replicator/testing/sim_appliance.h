@@ -97,6 +97,7 @@ class SimAppliance {
   base::Task<void> kill() {
     store.dead = true;
     for (auto& lane : lanes_) lane->source.line.dead = lane->sink.line.dead = true;
+    committer.drain(clock_.now());
     auto stopping = stop();
     co_await std::move(stopping);
   }
