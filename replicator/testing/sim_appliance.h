@@ -61,8 +61,7 @@ class SimAppliance {
 
   SimAppliance(asio::io_context& io, base::testing::SimClock& clock, SimCluster& up, SimCluster& down,
                state::Store& file, PipelineOptions options, std::size_t budget_bytes = 1 << 20)
-      : io_(io),
-        clock_(clock),
+      : clock_(clock),
         store(file, clock),
         committer(io, clock, store, {}),
         budget(io, budget_bytes),
@@ -107,7 +106,6 @@ class SimAppliance {
   std::size_t size() const { return lanes_.size(); }
 
  private:
-  asio::io_context& io_;
   base::testing::SimClock& clock_;
 
  public:
