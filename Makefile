@@ -59,7 +59,7 @@ fuzz: setup ## every fuzzer for FUZZ_SECONDS (60)
 	@$(BUILD) build/fuzz --parallel $(JOBS) --target fuzzers
 	@mkdir -p build/fuzz/findings
 	@ls build/fuzz/fuzz/* | xargs -P $(JOBS) -I FUZZER \
-	  FUZZER -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -verbosity=0 -rss_limit_mb=2048 \
+	  env FUZZER -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -print_funcs=0 -verbosity=0 -rss_limit_mb=2048 \
 	  -artifact_prefix=build/fuzz/findings/
 
 clean: ## remove everything that was built
