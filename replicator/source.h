@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/record.h"
@@ -20,6 +21,11 @@ struct PartitionView {
   bool has_retention = false;        // an expiry or size limit is set
   std::uint64_t expiry_micros = 0;   // 0 = none
   std::uint64_t max_bytes = 0;       // 0 = none
+};
+
+struct Observed {
+  PartitionView view;
+  base::TimePoint at;
 };
 
 struct Polled {
@@ -41,8 +47,14 @@ class Source {
   virtual base::Task<base::Result<Polled>> poll(std::uint64_t from, std::uint32_t count) = 0;
   // The newest readable message, empty when there is none.
   virtual base::Task<base::Result<Polled>> last() = 0;
+  // The first message appended at or after `micros` (server clock), empty when there is none. For the start policy
+  // only: a run of equal timestamps may be entered in its middle.
+  virtual base::Task<base::Result<Polled>> at_time(std::uint64_t micros) = 0;
+  // The newest view that the topic's watcher has seen, and when; absent before the first. Never waits.
+  virtual std::optional<Observed> observed() const = 0;
   // Returns when the partition's metadata differs from `seen` (new messages, another created_at, a smaller end), or
-  // after `at_most`. One get_topic per poll interval serves all partitions of the topic.
+  // after `at_most`. One get_topic per poll interval serves all partitions of the topic, so what it returns can be
+  // older than the newest poll.
   virtual base::Task<base::Result<PartitionView>> wait_for_change(PartitionView seen, base::Duration at_most) = 0;
 };
 

@@ -131,6 +131,7 @@ struct PartitionReplace {
   std::vector<RangeRow> ranges;          // appended after the cut
   std::vector<std::int64_t> close_gaps;  // ids of ledger rows to close ...
   std::string resolved_as, resolved_by;  // ... with this
+  std::uint64_t resolved_at = 0;         // µs; required when close_gaps is not empty
 };
 
 // Changes that do not touch positions: fault set or cleared, desired state, created_at, caught_up_at. Same generation.

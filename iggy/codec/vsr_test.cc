@@ -319,6 +319,19 @@ TEST(VsrFrames, EvictionsBecomeStatuses) {
   for (const auto& [reason, status] : expected) EXPECT_EQ(status_of_eviction(reason), status) << int{reason};
 }
 
+TEST(VsrFrames, EvictionsBecomeErrors) {
+  const auto error = [](std::uint8_t reason) { return error_of_eviction({0x3000, 0x3000, reason}, "login"); };
+  for (const auto reason : std::initializer_list<std::uint8_t>{9, 10, 11})
+    EXPECT_EQ(error(reason).code(), base::ErrorCode::kCredentials);
+  for (const auto reason : std::initializer_list<std::uint8_t>{1, 7, 8, 12, 13})
+    EXPECT_EQ(error(reason).code(), base::ErrorCode::kConnectionLost);
+  for (const auto reason : std::initializer_list<std::uint8_t>{0, 2, 6, 15, 200})
+    EXPECT_EQ(error(reason).code(), base::ErrorCode::kServerRefused);
+  EXPECT_EQ(error(14).code(), base::ErrorCode::kUnsupported);
+  EXPECT_EQ(error(14).message(), "the server takes protocol words 12288 to 12288, not 11264");
+  EXPECT_EQ(error(9).wire_status(), 42U);
+}
+
 TEST(VsrRequests, HeaderRules) {
   const auto refusal = [](RequestHeader header, base::ByteView body = {}) -> int {
     const auto request = decode_request(header, body);

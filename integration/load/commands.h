@@ -1,0 +1,47 @@
+// The verbs of iggy-load. Each returns the exit code of the process.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/ids.h"
+#include "iggy/connection_string.h"
+#include "integration/load/message_source.h"
+
+namespace load {
+
+struct WriteOptions {
+  iggy::ConnectionString url;
+  base::TopicName topic;
+  bool create = false;
+  std::uint32_t partitions = 1;  // for --create
+  std::uint64_t count = 0;
+  double rate = 0;  // messages per second, 0 = as fast as it goes
+  std::uint32_t batch = 100;
+  std::uint64_t first_sequence = 0;
+  std::optional<std::uint32_t> only_partition;
+  MessageOptions message;
+  std::string journal;
+  bool retry = false;
+};
+int run_write(const WriteOptions& options);
+
+struct ReadOptions {
+  iggy::ConnectionString url;
+  base::TopicName topic;
+  std::optional<std::uint32_t> partition;
+  std::string out;  // of the message lines; empty = stdout
+  bool quiet = false;
+};
+int run_read(const ReadOptions& options);
+
+struct CompareOptions {
+  iggy::ConnectionString a, b;
+  base::TopicName topic_a, topic_b;
+  bool ignore_zero_ids = false;
+  bool prefix = false;
+};
+int run_compare(const CompareOptions& options);
+
+}  // namespace load

@@ -1,0 +1,12 @@
+// Writes messages into a partition as some other producer would.
+#pragma once
+
+#include "base/ids.h"
+#include "integration/sandbox/broker.h"
+
+namespace sandbox {
+
+// `count` messages with random ids and recognisable payloads, in sends of at most 1,000.
+void append_as_stranger(Broker& broker, const base::TopicName& topic, std::uint32_t partition, std::uint64_t count);
+
+}  // namespace sandbox

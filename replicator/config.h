@@ -1,0 +1,76 @@
+// Every setting of a link, with default, unit and range. Parsed from flags, IGGY_REPLICATE_* and TOML (cli/), validated
+// here, then const. config/iggy-replicate.toml lists every key at its default; a test compares it with this file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "iggy/connection_string.h"
+
+namespace replicator {
+
+enum class Start : std::uint8_t { kEarliest, kLatest, kTimestamp, kOffset };
+struct StartPolicy {
+  Start start = Start::kEarliest;
+  std::uint64_t value = 0;  // kTimestamp: µs since the epoch; kOffset: upstream offset of every partition
+};
+
+struct RenameRule {
+  std::string from, to;  // "orders/*" -> "dr-orders/*": `*` stands for the same text on both sides, in order
+};
+
+enum class RetentionCopy : std::uint8_t { kUnlimited, kCopy };
+
+struct Config {
+  // Link.
+  std::string upstream_url, downstream_url;   // as given, with secrets
+  std::vector<std::string> topics = {"*/*"};  // globs over stream/topic; `*` does not cross `/`
+  std::vector<std::string> exclude;
+  std::vector<RenameRule> rename;
+  StartPolicy start;  // for partitions present when the link is made; later ones start at the earliest
+  RetentionCopy retention = RetentionCopy::kUnlimited;
+  bool create_topics = true;  // create what is missing downstream
+  std::string marker =
+      "iggy-replicate/links";  // stream/topic of the link record downstream; "off" where rights forbid it
+  std::string state_file = "iggy-replicate.db";
+
+  // Copying.
+  base::Duration poll_interval = std::chrono::milliseconds(100);  // how often a caught-up topic is looked at
+  base::Duration commit_interval = std::chrono::milliseconds(100);
+  std::uint64_t commit_max_messages = 10'000;
+  std::uint64_t batch_bytes = 4ULL * 1024 * 1024;     // target of one send; 64 KiB … 32 MiB
+  std::uint64_t budget_bytes = 256ULL * 1024 * 1024;  // polled and not yet acked, whole process; >= 4 batches
+  std::uint32_t uncommitted_batches_max = 64;  // acked and not yet committed, per partition, when the store fails
+
+  // Time.
+  base::Duration connect_timeout = std::chrono::seconds(5);
+  base::Duration read_timeout = std::chrono::seconds(30);
+  base::Duration drain_timeout = std::chrono::seconds(10);
+  base::Duration reconcile_interval = std::chrono::seconds(5);
+  base::Duration confirm_for = std::chrono::seconds(5);  // how long evidence of absence must persist
+  base::Duration retry_initial_backoff = std::chrono::seconds(1);
+  base::Duration retry_max_backoff = std::chrono::seconds(30);
+  std::optional<std::uint32_t> retry_max_attempts;  // unset = for ever
+  base::Duration stuck_after = std::chrono::seconds(30);
+  base::Duration fence_timeout =
+      std::chrono::seconds(10);  // how long to wait for a dead connection to leave the client list
+
+  // Operating.
+  std::string admin_address = "127.0.0.1:8095";    // gRPC; port 0 = any, printed in the log
+  std::string admin_tls_cert, admin_tls_key;       // PEM files; needed (or a token) to bind beyond loopback
+  std::string admin_token_file;                    // bearer token
+  std::string metrics_address = "127.0.0.1:8096";  // "off" = none
+  std::string log_format = "text";                 // text | json
+  std::string log_level = "info";
+  bool until_caught_up = false;
+};
+
+// All problems at once, each with its key: "copy.batch_bytes: 1 KiB is below 64 KiB". Empty = valid. Also parses both
+// URLs.
+std::vector<std::string> validate(const Config& config);
+
+}  // namespace replicator

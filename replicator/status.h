@@ -1,0 +1,101 @@
+// What the outside may know: immutable snapshots, made by the supervisor on the I/O thread, read by admin, metrics and
+// logs from any thread. Unknown is absent, never 0.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "state/store.h"
+
+namespace replicator {
+
+enum class Phase : std::uint8_t {
+  kStarting,  // not yet resynced
+  kResync,    // reading both sides to find where it stands
+  kCopying,   // backlog
+  kCaughtUp,  // nothing left to copy
+  kBehind,    // evidence is missing (a side answers with an old end): waits and says so
+  kRetrying,  // backing off after an error
+  kStuck,     // work and no progress for 30 s; `waits_for` says on what
+  kPaused,
+  kFault,  // only `resolve` helps
+  kStopped,
+};
+std::string_view to_string(Phase phase);  // snake_case
+
+struct Lag {
+  std::optional<std::uint64_t> messages;  // upper bound, from offsets; absent = unknown
+  std::optional<std::uint64_t>
+      micros;                     // age of the oldest message not yet acked, by the upstream's clock; 0 when caught up
+  std::uint64_t observed_at = 0;  // wall clock µs of the upstream view it comes from; 0 = never
+};
+
+struct PartitionStatus {
+  base::PartitionKey key;
+  base::TopicName downstream;
+  Phase phase = Phase::kStarting;
+  std::string waits_for;  // one sentence when it does not move; the last error when retrying
+  std::uint64_t generation = 0, incarnation = 0;
+  std::uint64_t committed = 0, acked = 0, polled = 0;  // next upstream offset of each position
+  std::optional<std::uint64_t> upstream_end;           // next upstream offset; absent = unknown
+  std::optional<std::uint64_t> downstream_end;
+  Lag lag;
+  state::FaultRow fault;     // active() when phase is kFault
+  std::string exits;         // "accept, retry": what `resolve --as` takes for this fault
+  state::Counters counters;  // persisted totals plus what is not yet committed
+  state::Desired desired = state::Desired::kRunning;
+  std::uint64_t caught_up_at = 0;
+  double messages_per_second = 0, bytes_per_second = 0;  // over the last 10 s
+  std::optional<double> seconds_left;                    // of a backlog, at the present rate
+  std::uint64_t queued_bytes = 0;
+  std::string durability = "memory";
+  bool duplicates_possible = false;  // the downstream tail can't be read (no right): C5 does not hold
+};
+
+struct EndStatus {       // one side of the link
+  std::string url;       // redacted
+  std::string endpoint;  // address in use
+  std::string dialect;   // "legacy", "vsr-0.11", "" = not yet known
+  std::string version;
+  bool connected = false;
+  std::string last_error;
+  std::uint64_t last_seen = 0;  // wall clock µs
+};
+
+struct Setting {
+  std::string key, set, effective, source;  // source: "default", "file", "environment", "flag"
+};
+
+struct LinkStatus {
+  std::string link_id;
+  std::string state = "starting";  // starting, running, draining, stopped, fenced
+  std::string state_detail;
+  std::uint64_t generation = 0;
+  std::string version;                         // of this program
+  std::uint64_t started_at = 0, taken_at = 0;  // wall clock µs
+  EndStatus upstream, downstream;
+  std::string state_file;
+  std::string store_error;  // not empty: the state file can't be written now
+  std::uint64_t budget_bytes = 0, budget_used_bytes = 0;
+  std::vector<PartitionStatus> partitions;  // sorted by key
+  std::vector<std::string> notices;         // drift, deleted topics, unmatched rules …: one sentence each
+  std::vector<Setting> settings;
+};
+
+// Single writer, many readers.
+class StatusBoard {
+ public:
+  void publish(std::shared_ptr<const LinkStatus> status) { current_.store(std::move(status)); }
+  // Never null.
+  std::shared_ptr<const LinkStatus> read() const { return current_.load(); }
+
+ private:
+  std::atomic<std::shared_ptr<const LinkStatus>> current_ = std::make_shared<const LinkStatus>();
+};
+
+}  // namespace replicator

@@ -1,0 +1,29 @@
+// The Store as pipelines see it: awaitable, so that nobody waits for a disk on an I/O thread.
+// Two kinds: StoreThread (store_thread.h) for real, InlineStore (inline_store.h) for virtual time.
+//
+// A transaction that has begun is never cancelled: who awaits it gets its result.
+// Errors: those of Store.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/task.h"
+#include "state/store.h"
+
+namespace state {
+
+class AsyncStore {
+ public:
+  virtual ~AsyncStore() = default;
+  virtual base::Task<base::Result<std::optional<LinkRow>>> link() = 0;
+  virtual base::Task<base::Result<std::vector<PartitionRow>>> partitions() = 0;
+  virtual base::Task<base::Result<std::optional<PartitionRow>>> partition(base::PartitionKey key) = 0;
+  virtual base::Task<base::Result<std::vector<RangeRow>>> ranges(base::PartitionKey key, std::uint64_t incarnation) = 0;
+  virtual base::Task<base::Result<std::vector<GapRow>>> gaps() = 0;
+  virtual base::Task<base::Result<std::vector<EventRow>>> events(std::size_t newest) = 0;
+  virtual base::Task<base::Result<Applied>> apply(Transaction transaction) = 0;
+};
+
+}  // namespace state
