@@ -21,6 +21,12 @@ Digest digest_of(const Record& record) {
   return {hash.low64, hash.high64};
 }
 
+Digest chain(const Digest& before, const Digest& next) {
+  const std::uint64_t both[] = {before.low, before.high, next.low, next.high};
+  const XXH128_hash_t hash = XXH3_128bits(both, sizeof(both));
+  return {hash.low64, hash.high64};
+}
+
 std::uint64_t xxh3_64(ByteView bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 std::uint32_t xxh32(ByteView bytes) { return XXH32(bytes.data(), bytes.size(), 0); }

@@ -17,6 +17,8 @@ struct Digest {
 };
 
 Digest digest_of(const Record& record);
+// Digest of a sequence: what was before, then one more.
+Digest chain(const Digest& before, const Digest& next);
 
 // XXH3-64, seed 0, default secret: the checksum of both dialects.
 std::uint64_t xxh3_64(ByteView bytes);

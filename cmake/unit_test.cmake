@@ -8,10 +8,14 @@ function(add_unit_test NAME)
   set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endfunction()
 
-# add_fuzzer(NAME target-libraries...): libFuzzer target from fuzz/NAME.cc, only with -DFUZZ=ON.
+# add_fuzzer(NAME target-libraries...): libFuzzer target from fuzz/NAME.cc, only with -DFUZZ=ON. `fuzzers` builds all.
+if(FUZZ)
+  add_custom_target(fuzzers)
+endif()
 function(add_fuzzer NAME)
   if(FUZZ)
     add_executable(${NAME} fuzz/${NAME}.cc)
+    add_dependencies(fuzzers ${NAME})
     target_link_libraries(${NAME} PRIVATE project_options ${ARGN})
     target_link_options(${NAME} PRIVATE -fsanitize=fuzzer)
     set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)

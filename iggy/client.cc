@@ -85,7 +85,7 @@ class PooledClient final : public Client {
     add_slots(Role::kSend, options_.send_connections);
     unused_.set();
   }
-  ~PooledClient() override { base::check(closed_ && in_use_ == 0, "a client is closed before it is destroyed"); }
+  ~PooledClient() override { base::check(in_use_ == 0, "a client is closed before it is destroyed"); }
 
   base::Task<base::Result<ServerIdentity>> connect() override;
   const ServerIdentity& server() const override {

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "iggy/codec/legacy.h"
 #include "iggy/codec/status.h"
+#include "iggy/codec/vsr_layout.h"
 
 namespace iggy {
 namespace {
@@ -18,11 +19,6 @@ constexpr base::TimePoint kNever = base::TimePoint::max();
 constexpr base::Duration kLoginRetryDelay = std::chrono::milliseconds(100);
 constexpr std::uint64_t kBodyMax = 2ULL << 30;
 constexpr std::string_view kClientVersion = "0.1.0";
-
-// Where the connection writes its identity into a finished send frame (vsr request header).
-constexpr std::size_t kClientAt = 128;
-constexpr std::size_t kRequestAt = 168;
-constexpr std::size_t kSessionAt = 184;
 
 constexpr std::uint32_t kInvalidCommand = 3;
 constexpr std::uint32_t kDisconnected = 8;
@@ -388,10 +384,10 @@ base::Task<base::Result<SendAck>> Connection::send_vsr(base::TopicName topic, st
   sent->deadline = clock_.now() + options_.send_timeout;
   base::check(sent->send.scratch.size() >= vsr::kHeaderSize, "a vsr send begins with its header");
   std::byte* header = sent->send.scratch.data();
-  base::store(header + kClientAt, identity_.client.low);
-  base::store(header + kClientAt + 8, identity_.client.high);
-  base::store(header + kRequestAt, sent->number);
-  base::store(header + kSessionAt, session_);
+  base::store(header + vsr::at::kRequestClient, identity_.client.low);
+  base::store(header + vsr::at::kRequestClient + 8, identity_.client.high);
+  base::store(header + vsr::at::kRequestNumber, sent->number);
+  base::store(header + vsr::at::kRequestSession, session_);
 
   const AbortUnlessWritten guard{*this, *sent};
   submit(sent);

@@ -4,18 +4,20 @@
 #include <array>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "iggy/codec/codes.h"
 #include "iggy/codec/legacy.h"
 #include "iggy/codec/vsr.h"
+#include "iggy/codec/vsr_layout.h"
 #include "iggy/with_deadline.h"
 
 namespace iggy {
 namespace {
 
 constexpr std::uint32_t kInvalidCommand = 3;             // what a 0.8 server makes of the zeros in a vsr header
-constexpr std::uint32_t kPing = 1;                       // command code
 constexpr std::uint8_t kIncompatibleProtocol = 14;       // eviction reason
 constexpr base::MessageId kProbeClient{0x7065'6269, 1};  // any but zero; never logged in
 constexpr std::string_view kName = "probe";
@@ -24,14 +26,16 @@ base::Error error(base::ErrorCode code, const HostPort& host, std::string messag
   return {code, "probe", host.to_string(), std::move(message), std::move(hint)};
 }
 
-base::Bytes vsr_frame(vsr::Operation operation, std::uint32_t code, base::ByteView body) {
+base::Bytes vsr_frame(vsr::Operation operation, std::uint32_t read_code, base::ByteView body) {
   base::Bytes frame(vsr::kHeaderSize);
-  base::store(frame.data() + 48, static_cast<std::uint32_t>(vsr::kHeaderSize + body.size()));
-  base::store(frame.data() + 60, vsr::Command::kRequest);
-  base::store(frame.data() + 128, kProbeClient.low);
-  base::store(frame.data() + 136, kProbeClient.high);
-  base::store(frame.data() + 176, operation);
-  base::store(frame.data() + 196, code);
+  vsr::write_request_header(frame.data(), {.size = static_cast<std::uint32_t>(vsr::kHeaderSize + body.size()),
+                                           .command = std::to_underlying(vsr::Command::kRequest),
+                                           .client = kProbeClient,
+                                           .request_checksum = {},
+                                           .request = 0,
+                                           .operation = std::to_underlying(operation),
+                                           .session = 0,
+                                           .code = read_code});
   frame.insert(frame.end(), body.begin(), body.end());
   return frame;
 }
@@ -132,7 +136,7 @@ base::Error silent(const HostPort& host) {
 base::Task<base::Result<Dialect>> probe(base::Clock& clock, Transport& transport, HostPort host, bool tls,
                                         base::TimePoint deadline) {
   Answer answer;
-  const base::Bytes ping = vsr_frame(vsr::Operation::kRead, kPing, {});
+  const base::Bytes ping = vsr_frame(vsr::Operation::kRead, code::kPing, {});
   auto pinging = with_deadline(clock, deadline, exchange(transport, ping, answer, legacy::kHeaderSize), silent(host));
   auto pinged = co_await std::move(pinging);
   if (!pinged && pinged.error().code() != base::ErrorCode::kTimeout) {

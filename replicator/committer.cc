@@ -13,7 +13,8 @@ Committer::Committer(asio::io_context& io, base::Clock& clock, state::AsyncStore
       options_(options),
       backoff_(options.retry, options.seed),
       hurry_(io),
-      progressed_(io) {}
+      progressed_(io),
+      drain_(io) {}
 
 void Committer::merge(state::PartitionCommit& into, state::PartitionCommit&& from) {
   base::check(from.generation == into.generation && from.watermark >= into.watermark,
@@ -62,10 +63,16 @@ base::Task<void> Committer::commit_once() {
   for (const auto& [key, pending] : in_store_) transaction.commits.push_back(pending.commit);
   auto call = store_.apply(std::move(transaction));
   auto applied = co_await std::move(call);
+  if (!applied && applied.error().code() == base::ErrorCode::kInternal) {
+    auto apart = commit_apart();
+    applied = co_await std::move(apart);
+  }
   if (!applied) {
     error_ = applied.error().to_string();
-    auto wait = clock_.sleep_for(backoff_.next());
-    co_await std::move(wait);
+    const base::TimePoint again = clock_.now() + backoff_.next();
+    auto pause = drain_.is_set() ? clock_.sleep_until(std::min(again, drain_deadline_))
+                                 : base::wait_until(clock_, drain_, again);
+    co_await std::move(pause);
     co_return;
   }
   error_.clear();
@@ -82,11 +89,33 @@ base::Task<void> Committer::commit_once() {
   progressed_.pulse();
 }
 
+// One entry contradicts the file: which? Each on its own; the refused ones are reported stale, so that their partitions
+// begin again from what is durable.
+base::Task<base::Result<state::Applied>> Committer::commit_apart() {
+  for (auto entry = in_store_.begin(); entry != in_store_.end();) {
+    state::Transaction transaction;
+    transaction.commits.push_back(entry->second.commit);
+    auto call = store_.apply(std::move(transaction));
+    auto applied = co_await std::move(call);
+    if (!applied && applied.error().code() != base::ErrorCode::kInternal) co_return std::move(applied).error();
+    CommitListener* const listener = entry->second.listener;
+    const state::PartitionCommit commit = std::move(entry->second.commit);
+    entry = in_store_.erase(entry);  // what is through is not repeated when a later one fails
+    if (listener == nullptr) continue;
+    if (applied && applied->stale.empty()) {
+      listener->on_committed(commit);
+    } else {
+      listener->on_stale(commit.key);
+    }
+  }
+  co_return state::Applied{};
+}
+
 base::Task<void> Committer::run() {
   while (true) {
-    if (pending_.empty() && in_store_.empty() && draining_) break;
-    if (draining_ && clock_.now() >= drain_deadline_) break;
-    if (!draining_ && error_.empty()) {
+    if (pending_.empty() && in_store_.empty() && drain_.is_set()) break;
+    if (drain_.is_set() && clock_.now() >= drain_deadline_) break;
+    if (!drain_.is_set() && error_.empty()) {
       auto tick = base::wait_until(clock_, hurry_, clock_.now() + options_.interval);
       co_await std::move(tick);
     }
@@ -102,7 +131,7 @@ base::Task<bool> Committer::flush(base::PartitionKey key, base::TimePoint deadli
   while (pending_.contains(key) || in_store_.contains(key)) {
     if (clock_.now() >= deadline || progressed_.is_set()) co_return false;
     hurry_.set();
-    auto wait = base::wait_until(clock_, progressed_, deadline);
+    auto wait = base::wait_until(clock_, progressed_, std::min(deadline, clock_.now() + options_.interval));
     co_await std::move(wait);
   }
   co_return true;
@@ -114,8 +143,8 @@ void Committer::forget(const base::PartitionKey& key) {
 }
 
 void Committer::drain(base::TimePoint deadline) {
-  draining_ = true;
   drain_deadline_ = deadline;
+  drain_.set();
   hurry_.set();
 }
 

@@ -3,7 +3,8 @@
 //   pipelines --add()--> pending (one entry per partition) --every commit_interval, or at commit_max_messages--> store
 //
 // A failed transaction is kept and repeated as it is, with backoff: a commit is never turned into a send. While it
-// fails, error() says why and pipelines stop sending after their bound of uncommitted batches. Affinity: one
+// fails, error() says why and pipelines stop sending after their bound of uncommitted batches. What the store refuses
+// for good (it contradicts the file) is told to its partition as stale and holds up no other. Affinity: one
 // io_context. Lifetime: the listeners and the store outlive it; drain() before destruction.
 #pragma once
 
@@ -60,6 +61,7 @@ class Committer {
     CommitListener* listener = nullptr;
   };
   base::Task<void> commit_once();
+  base::Task<base::Result<state::Applied>> commit_apart();
   static void merge(state::PartitionCommit& into, state::PartitionCommit&& from);
 
   base::Clock& clock_;
@@ -71,7 +73,7 @@ class Committer {
   std::uint64_t pending_messages_ = 0;
   base::Event hurry_;
   base::Event progressed_;
-  bool draining_ = false;
+  base::Event drain_;
   base::TimePoint drain_deadline_ = base::TimePoint::max();
   std::string error_;
 };

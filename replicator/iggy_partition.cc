@@ -67,14 +67,16 @@ base::Task<base::Result<PartitionView>> IggySource::wait_for_change(PartitionVie
 }
 
 IggySink::IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
-                   std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout)
+                   std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout,
+                   std::function<bool()> may_send)
     : clock_(clock),
       client_(client),
       reader_(client, watcher, topic, partition),
       topic_(std::move(topic)),
       partition_(partition),
       batch_bytes_(batch_bytes),
-      fence_timeout_(fence_timeout) {}
+      fence_timeout_(fence_timeout),
+      may_send_(std::move(may_send)) {}
 
 base::Task<base::Result<PartitionView>> IggySink::view() { return reader_.watcher().fresh(partition_); }
 base::Task<base::Result<Polled>> IggySink::read(std::uint64_t from, std::uint32_t count) {
@@ -87,6 +89,10 @@ base::Result<std::size_t> IggySink::fit(std::span<const base::Record> records) c
 }
 
 base::Task<base::Result<Acked>> IggySink::send(std::span<const base::Record> records) {
+  if (may_send_ && !may_send_()) {
+    co_return base::Error(base::ErrorCode::kNotAccepted, "send", topic_.to_string(),
+                          "the link's record downstream could not be confirmed lately: another process may write");
+  }
   auto frame = iggy::encode_send(client_.server().dialect, topic_, partition_, records);
   CO_RETURN_IF_ERROR(frame);
   const auto count = static_cast<std::uint32_t>(records.size());

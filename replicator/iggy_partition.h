@@ -3,6 +3,7 @@
 // Affinity: the client's io_context. Lifetime: client and watcher outlive them.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -51,8 +52,10 @@ class IggySource final : public Source {
 
 class IggySink final : public Sink {
  public:
+  // `may_send`: asked before every send; false while the link's lease is not proven (marker.h). Empty = always.
   IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
-           std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout);
+           std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout,
+           std::function<bool()> may_send);
   bool is_legacy() const override { return reader_.is_legacy(); }
   base::Task<base::Result<PartitionView>> view() override;
   base::Task<base::Result<Polled>> read(std::uint64_t from, std::uint32_t count) override;
@@ -70,6 +73,7 @@ class IggySink final : public Sink {
   const std::uint32_t partition_;
   const std::size_t batch_bytes_;
   const base::Duration fence_timeout_;
+  const std::function<bool()> may_send_;
   iggy::SendTrace trace_;  // of the last send
 };
 

@@ -23,14 +23,17 @@ PartitionPipeline::PartitionPipeline(asio::io_context& io, base::Clock& clock, b
       committer_(committer),
       budget_(budget),
       options_(options),
-      resync_(key_, downstream_, source, sink, store, clock, options.resync),
+      turn_(io),
+      resync_(key_, downstream_, source, sink, store, clock, turn_, options.resync),
       backoff_(options.retry, options.seed),
       row_(std::move(row)),
       stop_(io),
       wake_(io),
       stop_reading_(io),
       queue_changed_(io),
+      room_(io),
       committed_(io),
+      phase_changed_(io),
       progress_at_(clock.now()) {
   if (row_) {
     positions_.restart(row_->watermark);
@@ -42,17 +45,19 @@ PartitionPipeline::PartitionPipeline(asio::io_context& io, base::Clock& clock, b
 void PartitionPipeline::stop() {
   stop_.set();
   stop_reading_.set();
-  wake_.pulse();
-  queue_changed_.pulse();
-  committed_.pulse();
+  wake_.set();
+  room_.set();
+  queue_changed_.set();
+  committed_.set();
 }
 
 bool PartitionPipeline::caught_up() const {
-  return idle_ && queue_.empty() && positions_.acked() == positions_.polled() && phase_ != Phase::kFault &&
-         phase_ != Phase::kPaused;
+  return idle_ && queue_.empty() && positions_.acked() == positions_.polled() &&
+         (phase_ == Phase::kCopying || phase_ == Phase::kCaughtUp);
 }
 
 void PartitionPipeline::enter(Phase phase, std::string why) {
+  if (phase_ != phase) phase_changed_.set();
   phase_ = phase;
   why_ = std::move(why);
   const bool worth_a_line = phase == Phase::kBehind || phase == Phase::kRetrying || phase == Phase::kPaused;
@@ -95,25 +100,9 @@ std::optional<FaultKind> PartitionPipeline::fault_of(const base::Error& error) c
 // After an error: a fault, or a delay and another look.
 base::Task<void> PartitionPipeline::recover(base::Error error) {
   if (error.is_cancelled()) co_return;
-  if (uncertain_) {
-    // Silence never makes a record invalid (a server with a full disk is silent too), but two in a row at an unmoved
-    // end need a person.
-    unanswered_ = unanswered_end_ == down_end_ ? unanswered_ + 1 : 1;
-    unanswered_end_ = down_end_;
-    if (unanswered_ >= 2 && error.code() == base::ErrorCode::kTimeout) {
-      unanswered_ = 0;
-      auto raising =
-          raise_fault({FaultKind::kSendUnanswered,
-                       fmt::format("two sends of upstream offset {} were not answered, and downstream still ends at {}",
-                                   positions_.acked(), down_end_),
-                       positions_.acked(),
-                       positions_.acked() + 1,
-                       {}});
-      co_await std::move(raising);
-      co_return;
-    }
-  }
-  if (const auto kind = fault_of(error); kind && row_) {
+  if (error.code() == base::ErrorCode::kStaleGeneration) stale_ = true;
+  // A fault that stands already (its exit is under way) is not replaced by a lesser one.
+  if (const auto kind = fault_of(error); kind && row_ && !row_->fault.active()) {
     auto raising = raise_fault({*kind, error.to_string(), positions_.acked(), positions_.acked() + 1, {}});
     co_await std::move(raising);
     co_return;
@@ -132,6 +121,46 @@ base::Task<void> PartitionPipeline::recover(base::Error error) {
   co_await std::move(wait);
 }
 
+// Silence never makes a record invalid (a server with a full disk is silent too), but two sends that nobody answered,
+// at an end that has not moved, need a person.
+Finding PartitionPipeline::send_unanswered() {
+  unanswered_ = 0;
+  return {FaultKind::kSendUnanswered,
+          fmt::format("two sends of upstream offset {} were not answered, and downstream still ends at {}",
+                      row_->watermark, row_->down_end),
+          row_->watermark,
+          row_->watermark + 1,
+          {}};
+}
+
+// What was acked becomes durable before anybody looks at the row again: a failing store is waited for, except when we
+// are stopping.
+base::Task<void> PartitionPipeline::save_acked() {
+  while (true) {
+    const base::TimePoint deadline = clock_.now() + std::chrono::seconds(5);
+    auto flushing = committer_.flush(key_, deadline);
+    const bool flushed = co_await std::move(flushing);
+    if (flushed) co_return;
+    if (stop_.is_set() || clock_.now() < deadline) break;
+    enter(Phase::kRetrying, "the state file: " + committer_.error());
+  }
+  committer_.forget(key_);
+}
+
+// The state file holds another generation than we know of: it is right.
+base::Task<void> PartitionPipeline::reload() {
+  auto call = store_.partition(key_);
+  auto stored = co_await std::move(call);
+  if (stored) {
+    row_ = std::move(*stored);
+    stale_ = false;
+    co_return;
+  }
+  enter(Phase::kRetrying, stored.error().to_string());
+  auto wait = base::wait_until(clock_, wake_, clock_.now() + backoff_.next());
+  co_await std::move(wait);
+}
+
 base::Task<base::Status> PartitionPipeline::apply(state::Transaction transaction) {
   auto call = store_.apply(std::move(transaction));
   auto applied = co_await std::move(call);
@@ -145,7 +174,24 @@ base::Task<base::Status> PartitionPipeline::apply(state::Transaction transaction
 
 base::Task<void> PartitionPipeline::raise_fault(Finding finding) {
   const FaultInfo& fault = info(finding.kind);
-  if (row_->fault.kind == fault.name) co_return;  // it stands there already
+  auto recording = record_fault(finding);
+  auto recorded = co_await std::move(recording);
+  if (!recorded) {
+    if (recorded.error().code() == base::ErrorCode::kStaleGeneration) stale_ = true;
+    enter(Phase::kRetrying, recorded.error().to_string());
+    auto wait = base::wait_until(clock_, wake_, clock_.now() + backoff_.next());
+    co_await std::move(wait);
+    co_return;
+  }
+  spdlog::error("[{}] FAULT {}: {}. Exits: iggy-replicate resolve {} --as {}", key_.to_string(), fault.name,
+                finding.detail, key_.to_string(), fault.exits.empty() ? "retry" : to_string(fault.exits.front()));
+}
+
+base::Task<base::Status> PartitionPipeline::record_fault(Finding finding) {
+  auto taking = turn_.take();
+  const auto held = co_await std::move(taking);
+  const FaultInfo& fault = info(finding.kind);
+  if (row_->fault.kind == fault.name && finding.gaps.empty()) co_return base::ok();  // it stands there already
   state::PartitionNote note;
   note.key = key_;
   note.generation = row_->generation;
@@ -158,19 +204,15 @@ base::Task<void> PartitionPipeline::raise_fault(Finding finding) {
   transaction.events.push_back(event("fault", "appliance", fmt::format("{}: {}", fault.name, finding.detail)));
   auto applying = apply(std::move(transaction));
   auto applied = co_await std::move(applying);
-  if (!applied) {
-    enter(Phase::kRetrying, applied.error().to_string());
-    auto wait = base::wait_until(clock_, wake_, clock_.now() + backoff_.next());
-    co_await std::move(wait);
-    co_return;
-  }
+  CO_RETURN_IF_ERROR(applied);
   row_->fault = *note.fault;
   row_->counters.errors += 1;
-  spdlog::error("[{}] FAULT {}: {}. Exits: iggy-replicate resolve {} --as {}", key_.to_string(), fault.name,
-                finding.detail, key_.to_string(), fault.exits.empty() ? "retry" : to_string(fault.exits.front()));
+  co_return base::ok();
 }
 
 base::Task<base::Status> PartitionPipeline::set_desired(state::Desired desired, std::string actor) {
+  auto taking = turn_.take();
+  const auto held = co_await std::move(taking);
   if (!row_)
     co_return base::Error(base::ErrorCode::kInvalidArgument, "pause", key_.to_string(),
                           "the partition has not started yet");
@@ -186,12 +228,14 @@ base::Task<base::Status> PartitionPipeline::set_desired(state::Desired desired, 
   auto applied = co_await std::move(applying);
   CO_RETURN_IF_ERROR(applied);
   row_->desired = desired;
-  wake_.pulse();
-  queue_changed_.pulse();
+  wake_.set();
+  queue_changed_.set();
   co_return base::ok();
 }
 
 base::Task<base::Status> PartitionPipeline::resolve(Exit exit, std::string actor) {
+  auto taking = turn_.take();
+  const auto held = co_await std::move(taking);
   if (!row_ || !row_->fault.active()) {
     co_return base::Error(base::ErrorCode::kInvalidArgument, "resolve", key_.to_string(), "the partition has no fault");
   }
@@ -219,7 +263,7 @@ base::Task<base::Status> PartitionPipeline::resolve(Exit exit, std::string actor
     // The exit is carried out by the next look, and only if it finds the same thing again.
     decision_ = Decision{*kind, exit, std::move(actor)};
   }
-  wake_.pulse();
+  wake_.set();
   co_return base::ok();
 }
 
@@ -231,6 +275,22 @@ base::Task<base::Status> PartitionPipeline::reset(std::uint64_t up_offset, std::
     co_return base::Error(base::ErrorCode::kInvalidArgument, "reset", key_.to_string(), "the partition is running",
                           "pause it first: iggy-replicate pause " + key_.to_string());
   }
+  // A send may still be in flight.
+  const base::TimePoint deadline = clock_.now() + std::chrono::seconds(8);
+  while (phase_ != Phase::kPaused) {
+    if (clock_.now() >= deadline) {
+      co_return base::Error(base::ErrorCode::kTimeout, "reset", key_.to_string(), "the partition is still pausing",
+                            "nothing was changed; try again");
+    }
+    phase_changed_.reset();
+    auto waiting = base::wait_until(clock_, phase_changed_, deadline);
+    co_await std::move(waiting);
+  }
+  auto taking = turn_.take();
+  const auto held = co_await std::move(taking);
+  if (row_->desired != state::Desired::kPaused) {
+    co_return base::Error(base::ErrorCode::kInvalidArgument, "reset", key_.to_string(), "the partition was resumed");
+  }
   state::PartitionRow row = *row_;
   const std::uint64_t from = row.watermark;
   row.generation += 1;
@@ -239,8 +299,9 @@ base::Task<base::Status> PartitionPipeline::reset(std::uint64_t up_offset, std::
   row.anchor.reset();
   row.fault = {};
   state::Transaction transaction;
-  transaction.replaces.push_back(
-      {.row = row, .gaps = {}, .ranges = {}, .close_gaps = {}, .resolved_as = "", .resolved_by = ""});
+  state::PartitionReplace replace;
+  replace.row = row;
+  transaction.replaces.push_back(std::move(replace));
   transaction.events.push_back(
       event("reset", std::move(actor), fmt::format("watermark moved from {} to {}", from, up_offset)));
   auto applying = apply(std::move(transaction));
@@ -263,13 +324,13 @@ void PartitionPipeline::on_committed(const state::PartitionCommit& commit) {
   live_.copied_bytes -= std::min(live_.copied_bytes, commit.added.copied_bytes);
   positions_.committed(commit.watermark);
   uncommitted_batches_ = 0;
-  committed_.pulse();
+  committed_.set();
 }
 
 void PartitionPipeline::on_stale(const base::PartitionKey&) {
   stale_ = true;
-  committed_.pulse();
-  queue_changed_.pulse();
+  committed_.set();
+  queue_changed_.set();
 }
 
 Lag PartitionPipeline::lag() const {
@@ -306,7 +367,7 @@ PartitionStatus PartitionPipeline::status() const {
   }
   status.downstream_end = down_end_;
   status.caught_up_at = caught_up_at_;
-  for (const Queued& queued : queue_) status.queued_bytes += queued.permit.bytes();
+  status.queued_bytes = queued_bytes();
   if (row_) {
     status.generation = row_->generation;
     status.incarnation = row_->incarnation;

@@ -12,12 +12,17 @@
 namespace replicator {
 
 namespace {
-constexpr std::uint64_t kFirstCount = 8;     // a poll has no byte limit on the wire: sizes are learned from small ones
-constexpr std::uint64_t kCountMax = 10'000;  // more messages per request gain nothing (measured on both servers)
+constexpr base::Duration kLookInterval = std::chrono::seconds(1);  // no wait is longer without a look
 }  // namespace
 
 base::Task<void> PartitionPipeline::run() {
   while (!stop_.is_set()) {
+    wake_.reset();
+    if (stale_) {
+      auto reloading = reload();
+      co_await std::move(reloading);
+      continue;
+    }
     if (row_ && row_->desired == state::Desired::kPaused) {
       auto waiting = wait_for_operator(Phase::kPaused, "");
       co_await std::move(waiting);
@@ -34,19 +39,27 @@ base::Task<void> PartitionPipeline::run() {
     if (!outcome) {
       auto recovering = recover(outcome.error());
       co_await std::move(recovering);
-    } else if (auto* behind = std::get_if<Behind>(&*outcome)) {
+      continue;
+    }
+    uncertain_ = false;
+    if (!resync_.repair().empty()) spdlog::warn("[{}] {}", key_.to_string(), resync_.repair());
+    if (auto* behind = std::get_if<Behind>(&*outcome)) {
       enter(Phase::kBehind, behind->why);
       auto wait = base::wait_until(clock_, wake_, clock_.now() + options_.behind_interval);
       co_await std::move(wait);
-    } else if (auto* found = std::get_if<Finding>(&*outcome)) {
-      decision_.reset();
+      continue;
+    }
+    decision_.reset();
+    if (auto* found = std::get_if<Finding>(&*outcome)) {
       auto raising = raise_fault(std::move(*found));
       co_await std::move(raising);
-    } else {
-      decision_.reset();
-      uncertain_ = false;
-      if (!resync_.repair().empty()) spdlog::warn("[{}] {}", key_.to_string(), resync_.repair());
-      auto copying = copy();
+    } else if (auto* ready = std::get_if<Ready>(&*outcome)) {
+      if (unanswered_ >= 2 && row_->down_end == unanswered_end_) {
+        auto raising = raise_fault(send_unanswered());
+        co_await std::move(raising);
+        continue;
+      }
+      auto copying = copy(ready->anchored);
       co_await std::move(copying);
     }
   }
@@ -54,17 +67,16 @@ base::Task<void> PartitionPipeline::run() {
 }
 
 // One uninterrupted run of reading ahead and writing, from a known position to the first error.
-base::Task<void> PartitionPipeline::copy() {
+base::Task<void> PartitionPipeline::copy(bool anchored) {
   positions_.restart(row_->watermark);
   down_end_ = row_->down_end;
-  tail_ = row_->anchor && row_->anchor->up_offset + 1 == row_->watermark ? row_->anchor : std::nullopt;
+  tail_ = anchored ? row_->anchor : std::nullopt;
   queue_.clear();
   read_error_.reset();
   next_count_ = kFirstCount;
   uncommitted_batches_ = 0;
   live_.copied = live_.copied_bytes = 0;
   idle_ = false;
-  stale_ = false;
   stop_reading_.reset();
   enter(Phase::kCopying);
 
@@ -73,103 +85,24 @@ base::Task<void> PartitionPipeline::copy() {
   auto writing = write();
   base::Error ended = co_await std::move(writing);
   stop_reading_.set();
+  room_.set();
   auto closing = reader.close();
   co_await std::move(closing);
   queue_.clear();
+  idle_ = false;
   positions_.forget_unacked();
-  // What was acked becomes durable before anybody looks at the row again.
-  auto flushing = committer_.flush(key_, clock_.now() + std::chrono::seconds(5));
-  const bool flushed = co_await std::move(flushing);
-  if (!flushed) committer_.forget(key_);
+  auto saving = save_acked();
+  co_await std::move(saving);
   auto recovering = recover(std::move(ended));
   co_await std::move(recovering);
-}
-
-// Polls ahead of the writer, as far as the budget allows. Ends with read_error_, or when told to stop.
-base::Task<void> PartitionPipeline::read_ahead() {
-  PartitionView seen;
-  bool have_seen = false;
-  std::uint64_t average_bytes = 1024;
-  while (!stop_reading_.is_set()) {
-    if (idle_) {
-      // Caught up: one get_topic per interval for the whole topic tells when there is more, instead of one poll per
-      // partition.
-      auto waiting = source_.wait_for_change(seen, std::chrono::seconds(1));
-      auto view = co_await std::move(waiting);
-      if (stop_reading_.is_set()) break;
-      if (!view) {
-        read_error_ = view.error();
-        break;
-      }
-      const bool same_creation = source_.is_legacy() || view->created == row_->up_created;
-      if (!same_creation || view->end < positions_.polled()) {
-        read_error_ =
-            changed(fmt::format("upstream ends at {} and we have read up to {}", view->end, positions_.polled()));
-        break;
-      }
-      const bool more = view->end > positions_.polled() && (!have_seen || view->end != seen.end);
-      seen = *view;
-      have_seen = true;
-      if (!more) continue;
-    }
-    auto acquiring =
-        budget_.acquire(std::min<std::size_t>(next_count_ * average_bytes, options_.batch_bytes), stop_reading_);
-    Permit permit = co_await std::move(acquiring);
-    if (stop_reading_.is_set()) break;
-    const std::uint64_t from = tail_ ? tail_->up_offset : positions_.polled();
-    auto poll = source_.poll(from, static_cast<std::uint32_t>(next_count_ + 1));
-    auto polled = co_await std::move(poll);
-    if (stop_reading_.is_set()) break;
-    if (!polled) {
-      read_error_ = polled.error();
-      break;
-    }
-    const std::size_t records = polled->batch.records.size();
-    if (records > 0) average_bytes = std::max<std::uint64_t>(polled->batch.size() / records, 64);
-    const bool full = records > next_count_;
-    const std::uint64_t fitting = std::clamp<std::uint64_t>(options_.batch_bytes / average_bytes, 1, kCountMax);
-    next_count_ = full ? std::min(fitting, next_count_ * 4) : std::min(fitting, std::max(next_count_, kFirstCount));
-    const std::uint64_t before = positions_.polled();
-    if (!take_polled(std::move(*polled), std::move(permit))) break;
-    idle_ = positions_.polled() == before;
-    queue_changed_.pulse();
-  }
-  queue_changed_.pulse();
-}
-
-// Puts what was polled into the queue. false (with read_error_) when it does not continue what was polled before.
-bool PartitionPipeline::take_polled(Polled polled, Permit permit) {
-  std::vector<base::Record>& records = polled.batch.records;
-  if (tail_) {
-    const bool here = !records.empty() && records.front().offset == tail_->up_offset;
-    if (!here || base::digest_of(records.front()) != tail_->digest) {
-      read_error_ =
-          changed(fmt::format("upstream offset {} no longer holds the message that was read there", tail_->up_offset));
-      return false;
-    }
-    records.erase(records.begin());
-  }
-  std::uint64_t expected = positions_.polled();
-  std::size_t contiguous = 0;
-  while (contiguous < records.size() && records[contiguous].offset == expected + contiguous) ++contiguous;
-  if (contiguous < records.size()) {
-    read_error_ =
-        changed(fmt::format("upstream offset {} follows {}", records[contiguous].offset, expected + contiguous));
-    records.resize(contiguous);  // what stands before the gap is good
-  }
-  if (!records.empty()) {
-    const base::Record& last = records.back();
-    tail_ = state::Anchor{last.offset, 0, last.id, base::digest_of(last)};
-    positions_.polled(last.offset + 1);
-    permit.resize(polled.batch.size());
-    queue_.push_back({std::move(polled.batch), std::move(permit), 0});
-  }
-  return !read_error_.has_value();
 }
 
 // Sends what is queued, one batch after the other. Returns why it ended.
 base::Task<base::Error> PartitionPipeline::write() {
   while (true) {
+    wake_.reset();
+    queue_changed_.reset();
+    committed_.reset();
     if (stop_.is_set()) co_return base::Error(base::ErrorCode::kStopped, "copy", key_.to_string(), "asked to stop");
     if (row_->desired == state::Desired::kPaused || decision_) {
       co_return base::Error(base::ErrorCode::kStopped, "copy", key_.to_string(), "an operator's command came");
@@ -178,7 +111,7 @@ base::Task<base::Error> PartitionPipeline::write() {
       co_return base::Error(base::ErrorCode::kStaleGeneration, "commit", key_.to_string(), "the row was replaced");
     if (!queue_.empty() && uncommitted_batches_ >= options_.uncommitted_batches_max) {
       why_ = "the state file: " + (committer_.error().empty() ? std::string("commit under way") : committer_.error());
-      auto waiting = base::wait_until(clock_, committed_, clock_.now() + std::chrono::seconds(1));
+      auto waiting = base::wait_until(clock_, committed_, clock_.now() + kLookInterval);
       co_await std::move(waiting);
       continue;
     }
@@ -187,9 +120,10 @@ base::Task<base::Error> PartitionPipeline::write() {
       if (caught_up()) {
         enter(Phase::kCaughtUp);
         caught_up_at_ = clock_.wall_micros();
+        backoff_.reset();
         progress_at_ = clock_.now();
       }
-      auto waiting = base::wait_until(clock_, queue_changed_, clock_.now() + std::chrono::seconds(1));
+      auto waiting = base::wait_until(clock_, queue_changed_, clock_.now() + kLookInterval);
       co_await std::move(waiting);
       continue;
     }
@@ -224,6 +158,10 @@ base::Task<std::optional<base::Error>> PartitionPipeline::send_batch() {
       co_return std::nullopt;
     }
     uncertain_ = ack.error().retry() != base::Retry::kNeedsOperator;
+    if (ack.error().code() == base::ErrorCode::kTimeout) {
+      unanswered_ = unanswered_end_ == down_end_ ? unanswered_ + 1 : 1;
+      unanswered_end_ = down_end_;
+    }
     co_return std::move(ack).error();
   }
   const std::uint64_t predicted = down_end_ + *count;
@@ -249,7 +187,13 @@ void PartitionPipeline::acked(std::size_t count, std::uint64_t end) {
   commit.anchor = state::Anchor{last.offset, end - 1, last.id, base::digest_of(last)};
   commit.ranges.push_back({first.offset, down_end_, count, true});
   commit.added.copied = count;
-  for (std::size_t i = 0; i < count; ++i) commit.added.copied_bytes += outgoing_[i].body.size();
+  if (!tally_.first) tally_.first = first.offset;
+  tally_.copied += count;
+  for (std::size_t i = 0; i < count; ++i) {
+    commit.added.copied_bytes += outgoing_[i].body.size();
+    if (options_.tally_digest) tally_.digest = base::chain(tally_.digest, base::digest_of(outgoing_[i]));
+  }
+  tally_.copied_bytes += commit.added.copied_bytes;
   positions_.acked(commit.watermark);
   down_end_ = end;
   live_.copied += count;
@@ -266,6 +210,7 @@ void PartitionPipeline::acked(std::size_t count, std::uint64_t end) {
     count -= step;
     if (front.taken == front.batch.records.size()) queue_.pop_front();
   }
+  room_.set();
 }
 
 }  // namespace replicator

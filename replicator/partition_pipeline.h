@@ -10,9 +10,10 @@
 // dropped. What each failure does: poll error: what is queued is still sent, then back off and resync. Send certainly
 // not accepted: the same again after a delay. Send with unknown outcome: settle, resync; the tail decides. Acknowledged
 // at another end than predicted: resync. Commit fails: sending goes on for `uncommitted_batches_max`, then waits.
-// Killed anywhere: the watermark is behind, resync adopts our own tail. Affinity: constructor, everything on one
-// io_context. Lifetime: all references outlive run(). stop() is idempotent; run() then ends after the send in flight is
-// resolved.
+// Killed anywhere: the watermark is behind, resync adopts our own tail. One partition holds at most
+// `read_ahead_batches` of the budget, so that one that can't send stops no other. Affinity: constructor, everything on
+// one io_context. Lifetime: all references outlive run(). stop() is idempotent; run() then ends after the send in
+// flight is resolved.
 #pragma once
 
 #include <deque>
@@ -26,11 +27,20 @@
 #include "replicator/positions.h"
 #include "replicator/resync.h"
 #include "replicator/status.h"
+#include "replicator/turn.h"
 
 namespace replicator {
 
+// What this process has copied, for the receipt of a run.
+struct PipelineTally {
+  std::optional<std::uint64_t> first;  // upstream offset of the first message
+  std::uint64_t copied = 0, copied_bytes = 0;
+  base::Digest digest;                 // chained over the digests of all messages, in order
+};
+
 struct PipelineOptions {
   std::uint64_t batch_bytes = 4ULL * 1024 * 1024;
+  std::uint32_t read_ahead_batches = 4;
   std::uint32_t uncommitted_batches_max = 64;
   base::Duration behind_interval = std::chrono::milliseconds(500);  // between two looks while evidence is missing
   base::Duration stuck_after = std::chrono::seconds(30);
@@ -38,6 +48,7 @@ struct PipelineOptions {
   base::BackoffPolicy retry;
   ResyncOptions resync;
   std::uint64_t seed = 1;
+  bool tally_digest = false;  // costs a hash per message
 };
 
 class PartitionPipeline final : public CommitListener {
@@ -49,7 +60,8 @@ class PartitionPipeline final : public CommitListener {
   base::Task<void> run();
   void stop();
 
-  // Operator's words; each is durable before it returns.
+  // Operator's words; each is durable before it returns, except that an exit other than retry is carried out (and made
+  // durable) by the next look, and only if it finds the same thing again. reset() waits until the partition has paused.
   base::Task<base::Status> set_desired(state::Desired desired, std::string actor);
   base::Task<base::Status> resolve(Exit exit, std::string actor);
   base::Task<base::Status> reset(std::uint64_t up_offset, std::string actor);
@@ -57,6 +69,7 @@ class PartitionPipeline final : public CommitListener {
   PartitionStatus status() const;
   const base::PartitionKey& key() const { return key_; }
   bool caught_up() const;
+  const PipelineTally& tally() const { return tally_; }
 
   void on_committed(const state::PartitionCommit& commit) override;
   void on_stale(const base::PartitionKey& key) override;
@@ -69,17 +82,25 @@ class PartitionPipeline final : public CommitListener {
   };
 
   // partition_pipeline.cc: the loop.
-  base::Task<void> copy();
-  base::Task<void> read_ahead();
+  base::Task<void> copy(bool anchored);
   base::Task<base::Error> write();
   base::Task<std::optional<base::Error>> send_batch();
-  bool take_polled(Polled polled, Permit permit);
   void acked(std::size_t count, std::uint64_t end);
+
+  // partition_reader.cc: the reading half.
+  base::Task<void> read_ahead();
+  base::Task<bool> wait_for_more(PartitionView& seen);
+  bool take_polled(Polled polled, Permit permit);
+  std::uint64_t queued_bytes() const;
 
   // partition_control.cc: what surrounds it.
   base::Task<void> wait_for_operator(Phase phase, std::string why);
   base::Task<void> recover(base::Error error);
+  base::Task<void> save_acked();
+  base::Task<void> reload();
   base::Task<void> raise_fault(Finding finding);
+  base::Task<base::Status> record_fault(Finding finding);
+  Finding send_unanswered();
   base::Task<base::Status> apply(state::Transaction transaction);
   std::optional<FaultKind> fault_of(const base::Error& error) const;
   void enter(Phase phase, std::string why = {});
@@ -97,6 +118,7 @@ class PartitionPipeline final : public CommitListener {
   Committer& committer_;
   MemoryBudget& budget_;
   const PipelineOptions options_;
+  Turn turn_;  // who changes row_
   Resync resync_;
   base::Backoff backoff_;
 
@@ -108,26 +130,34 @@ class PartitionPipeline final : public CommitListener {
   std::vector<base::Record> outgoing_;  // reused
   std::optional<base::Error> read_error_;
   std::optional<Decision> decision_;
-  bool uncertain_ = false;        // a send's outcome is unknown: settle before the next look
-  std::uint32_t unanswered_ = 0;  // unanswered sends in a row at an unmoved end
-  std::uint64_t unanswered_end_ = 0;
+  bool uncertain_ = false;                        // a send's outcome is unknown: settle before the next look
+  std::uint32_t unanswered_ = 0;                  // sends in a row that nobody answered ...
+  std::uint64_t unanswered_end_ = 0;              // ... while the downstream's end stood here
   std::optional<std::uint64_t> looked_again_at_;  // acked when a noticed change last led to a look at once
   std::uint32_t uncommitted_batches_ = 0;
-  std::uint64_t next_count_ = 0;  // messages to ask for
-  bool idle_ = false;             // the reader has seen the end
-  bool stale_ = false;
+  // Messages to ask for: a poll has no byte limit on the wire, so sizes are learned from small ones.
+  static constexpr std::uint64_t kFirstCount = 8;
+  std::uint64_t next_count_ = kFirstCount;
+  bool idle_ = false;                                  // the reader has seen the end
+  std::optional<base::TimePoint> contradicted_since_;  // since when views are behind what was polled
+  bool stale_ = false;                                 // the store holds another generation than row_
 
   base::Event stop_;
+  // Set by who changes something, reset by who waits before it looks: no change between the look and the wait is
+  // missed.
   base::Event wake_;  // run(): a command came, or stop
   base::Event stop_reading_;
   base::Event queue_changed_;
+  base::Event room_;
   base::Event committed_;
+  base::Event phase_changed_;
 
   Phase phase_ = Phase::kStarting;
   std::string why_;
   base::TimePoint progress_at_;  // last ack, or last time without work
   state::Counters live_;         // acked and not yet committed
   std::uint64_t caught_up_at_ = 0;
+  PipelineTally tally_;
   std::string logged_;  // last line that was logged, so that repeats are not
 };
 

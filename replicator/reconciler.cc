@@ -21,30 +21,6 @@ constexpr std::uint32_t kPartitionsPerRequest = 1000;  // above: status 2015, bo
 constexpr std::array<std::string_view, 4> kDurabilityKeys = {"durability", "consumer_offset_durability",
                                                              "enforce_fsync", "messages_required_to_save"};
 
-// The side can't be asked at all, as opposed to a refusal that concerns one object.
-bool concerns_whole_side(const base::Error& error) {
-  switch (error.code()) {
-    case ErrorCode::kConnectFailed:
-    case ErrorCode::kConnectionLost:
-    case ErrorCode::kTimeout:
-    case ErrorCode::kNotIggy:
-    case ErrorCode::kCredentials:
-    case ErrorCode::kStopped:
-      return true;
-    default:
-      return false;
-  }
-}
-
-std::string refused(std::string_view what, const base::Error& error, std::string_view right) {
-  if (error.code() == ErrorCode::kPermission) {
-    return fmt::format(
-        "{}: the user lacks the right {} (a right given on an id is lost when the stream or topic is re-created)", what,
-        right);
-  }
-  return fmt::format("{}: {}", what, error.to_string());
-}
-
 std::string count_of(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
@@ -95,18 +71,12 @@ class Pass {
   };
 
   // --- upstream
-  base::Task<base::Status> list_upstream();
-  base::Task<base::Status> list_all_streams();
-  base::Task<base::Status> list_stream(std::string stream);
-  base::Task<base::Status> list_topic(TopicName name);
-  void add_source(const std::string& stream, iggy::Topic topic);
-  void report_rules();
-  void report_known();
+  void take(UpstreamTopics found);
+  void report_known(const UpstreamTopics& found);
   void refuse_conflicts();
 
   // --- downstream
   base::Task<base::Result<DownstreamStream*>> look_downstream(std::string stream);
-  base::Task<base::Result<std::optional<iggy::Topic>>> get_topic(iggy::Client& client, TopicName name);
   base::Task<base::Status> place(TopicName name, Source source);
   base::Task<base::Result<std::optional<Obstacle>>> create_stream(std::string name, DownstreamStream& stream);
   base::Task<base::Result<std::optional<Obstacle>>> create_topic(Source source);
@@ -128,20 +98,15 @@ class Pass {
   const ReconcileOptions options_;
   Topology result_;
   std::map<TopicName, Source> sources_;
-  std::set<TopicName> seen_;                // everything upstream that was listed, wanted or not
-  std::set<std::string> unlisted_streams_;  // the right to list them is missing
-  std::set<TopicName> unlisted_topics_;
-  bool streams_unlisted_ = false;
   std::map<std::string, DownstreamStream> downstream_streams_;
   std::optional<std::set<std::string>> downstream_keys_;
 };
 
 base::Task<base::Result<Topology>> Pass::run() {
-  auto listing = list_upstream();
+  auto listing = list_upstream_topics(upstream_, rules_);
   auto listed = co_await std::move(listing);
   CO_RETURN_IF_ERROR(listed);
-  report_rules();
-  report_known();
+  take(*std::move(listed));
   refuse_conflicts();
   for (const auto& [name, source] : sources_) {
     auto placing = place(name, source);
@@ -156,132 +121,16 @@ base::Task<base::Result<Topology>> Pass::run() {
 // ---------------------------------------------------------------------------------------------------------------------
 // Upstream
 
-// Streams that the rules name are asked for one by one, which needs fewer rights than a list of all.
-base::Task<base::Status> Pass::list_upstream() {
-  bool needs_list = false;
-  std::map<std::string, bool> streams;  // -> whether all of its topics are needed
-  std::set<TopicName> topics;
-  for (const TopicPattern& include : rules_.includes()) {
-    const auto stream = include.stream.literal();
-    const auto topic = include.topic.literal();
-    if (!stream) {
-      needs_list = true;
-    } else if (!topic) {
-      streams[*stream] = true;
-    } else {
-      topics.insert({*stream, *topic});
-    }
+void Pass::take(UpstreamTopics found) {
+  result_.notices = found.notices;
+  for (const auto& [name, topic] : found.wanted) {
+    sources_.emplace(name, Source{topic, *rules_.target(name)});
   }
-  if (needs_list) {
-    auto listing = list_all_streams();
-    auto listed = co_await std::move(listing);
-    CO_RETURN_IF_ERROR(listed);
-  }
-  std::set<std::string> done;
-  for (const TopicName& name : seen_) done.insert(name.stream);
-  for (const auto& [stream, all] : streams) {
-    if (done.contains(stream) || unlisted_streams_.contains(stream)) continue;
-    done.insert(stream);
-    auto listing = list_stream(stream);
-    auto listed = co_await std::move(listing);
-    CO_RETURN_IF_ERROR(listed);
-  }
-  for (const TopicName& name : topics) {
-    if (done.contains(name.stream)) continue;
-    auto listing = list_topic(name);
-    auto listed = co_await std::move(listing);
-    CO_RETURN_IF_ERROR(listed);
-  }
-  co_return base::ok();
-}
-
-base::Task<base::Status> Pass::list_all_streams() {
-  auto call = upstream_.call(iggy::GetStreams{});
-  auto reply = co_await std::move(call);
-  if (!reply) {
-    if (concerns_whole_side(reply.error())) co_return std::move(reply).error();
-    streams_unlisted_ = true;
-    result_.notices.push_back(refused("the streams upstream can't be listed", reply.error(),
-                                      "read_streams (or rules that name their streams)"));
-    co_return base::ok();
-  }
-  const auto* streams = std::get_if<iggy::Streams>(&*reply);
-  if (streams == nullptr) co_return base::ok();
-  for (const iggy::Stream& stream : streams->streams) {
-    const bool wanted = std::ranges::any_of(
-        rules_.includes(), [&](const TopicPattern& include) { return include.stream.matches(stream.name); });
-    if (!wanted) continue;
-    auto listing = list_stream(stream.name);
-    auto listed = co_await std::move(listing);
-    CO_RETURN_IF_ERROR(listed);
-  }
-  co_return base::ok();
-}
-
-base::Task<base::Status> Pass::list_stream(std::string stream) {
-  auto call = upstream_.call(iggy::GetTopics{stream});
-  auto reply = co_await std::move(call);
-  if (!reply) {
-    if (concerns_whole_side(reply.error())) co_return std::move(reply).error();
-    if (reply.error().code() == ErrorCode::kNotFound) co_return base::ok();
-    unlisted_streams_.insert(stream);
-    result_.notices.push_back(refused(fmt::format("the topics of stream {} can't be listed upstream", stream),
-                                      reply.error(), "read_stream on it, or read_topics"));
-    co_return base::ok();
-  }
-  if (auto* topics = std::get_if<iggy::Topics>(&*reply)) {
-    for (iggy::Topic& topic : topics->topics) add_source(stream, std::move(topic));
-  }
-  co_return base::ok();
-}
-
-base::Task<base::Status> Pass::list_topic(TopicName name) {
-  auto getting = get_topic(upstream_, name);
-  auto topic = co_await std::move(getting);
-  if (!topic) {
-    if (concerns_whole_side(topic.error())) co_return std::move(topic).error();
-    unlisted_topics_.insert(name);
-    result_.notices.push_back(refused(fmt::format("{} can't be read upstream", name.to_string()), topic.error(),
-                                      "read_topic on it (and poll_messages to copy it)"));
-    co_return base::ok();
-  }
-  if (*topic) add_source(name.stream, **std::move(topic));
-  co_return base::ok();
-}
-
-void Pass::add_source(const std::string& stream, iggy::Topic topic) {
-  const TopicName name{stream, topic.name};
-  seen_.insert(name);
-  auto target = rules_.target(name);
-  if (!target) {
-    const bool hidden = rules_.is_marker_stream(stream) && stream != kMarkerStream && !(rules_.marker() == name);
-    if (hidden) {
-      result_.notices.push_back(
-          fmt::format("{} is not copied: its stream is the marker's, which is always left out", name.to_string()));
-    }
-    return;
-  }
-  if (topic.partitions_count == 0) {
-    result_.notices.push_back(
-        fmt::format("{} has no partitions upstream: nothing to copy until it has", name.to_string()));
-  }
-  sources_.insert_or_assign(name, Source{std::move(topic), *std::move(target)});
-}
-
-void Pass::report_rules() {
-  if (streams_unlisted_) return;
-  for (const TopicPattern& include : rules_.includes()) {
-    if (std::ranges::any_of(sources_, [&](const auto& source) { return include.matches(source.first); })) continue;
-    const auto stream = include.stream.literal();
-    if (stream ? unlisted_streams_.contains(*stream) : !unlisted_streams_.empty()) continue;
-    const auto topic = include.topic.literal();
-    if (stream && topic && unlisted_topics_.contains({*stream, *topic})) continue;
-    result_.notices.push_back(fmt::format("the rule {} matches no topic upstream", include.text));
-  }
+  report_known(found);
 }
 
 // A known partition that was not found is deleted only when its place could be looked at.
-void Pass::report_known() {
+void Pass::report_known(const UpstreamTopics& found) {
   std::map<TopicName, std::size_t> deleted;
   std::set<TopicName> unwanted;
   for (const base::PartitionKey& key : options_.known) {
@@ -293,11 +142,10 @@ void Pass::report_known() {
       continue;
     }
     const auto target = rules_.target(key.topic);
-    if (!target || seen_.contains(key.topic)) {
+    if (!target) {
       result_.unwanted.push_back(key);
       unwanted.insert(key.topic);
-    } else if (streams_unlisted_ || unlisted_streams_.contains(key.topic.stream) ||
-               unlisted_topics_.contains(key.topic)) {
+    } else if (!found.is_gone(key.topic)) {
       want(key.topic, *target, key.partition);  // goes on; its own pipeline says what it may not do
     } else {
       result_.deleted.push_back(key);
@@ -344,19 +192,6 @@ void Pass::refuse_conflicts() {
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Downstream
-
-base::Task<base::Result<std::optional<iggy::Topic>>> Pass::get_topic(iggy::Client& client, TopicName name) {
-  auto call = client.call(iggy::GetTopic{name.stream, name.topic});
-  auto reply = co_await std::move(call);
-  if (!reply) {
-    if (reply.error().code() == ErrorCode::kNotFound) co_return std::optional<iggy::Topic>();
-    co_return std::move(reply).error();
-  }
-  if (auto* details = std::get_if<iggy::TopicDetails>(&*reply)) {
-    co_return std::optional<iggy::Topic>(std::move(details->topic));
-  }
-  co_return std::optional<iggy::Topic>();
-}
 
 base::Task<base::Result<Pass::DownstreamStream*>> Pass::look_downstream(std::string stream) {
   const auto [at, is_new] = downstream_streams_.try_emplace(stream);
@@ -410,14 +245,14 @@ base::Task<base::Status> Pass::place(TopicName name, Source source) {
   if (const auto at = stream.topics.find(target.topic); at != stream.topics.end()) {
     there = at->second;
   } else if (stream.exists && !stream.listed) {
-    auto getting = get_topic(downstream_, target);
+    auto getting = find_topic(downstream_, target);
     auto got = co_await std::move(getting);
     if (!got) {
       if (concerns_whole_side(got.error())) co_return std::move(got).error();
       const bool denied = got.error().code() == ErrorCode::kPermission;
       miss(name, source, 0,
-           {refused(fmt::format("{} can't be read downstream", target.to_string()), got.error(),
-                    "read_topic or read_topics"),
+           {refusal_in_words(fmt::format("{} can't be read downstream", target.to_string()), got.error(),
+                             "read_topic or read_topics"),
             denied});
       co_return base::ok();
     }
@@ -445,7 +280,7 @@ base::Task<base::Status> Pass::place(TopicName name, Source source) {
       obstacle = *std::move(created);
       have = std::min(want_count, kPartitionsPerRequest);
       if (!options_.dry_run) {  // it may have been there before, made by somebody else a moment ago
-        auto getting = get_topic(downstream_, target);
+        auto getting = find_topic(downstream_, target);
         auto got = co_await std::move(getting);
         if (!got && concerns_whole_side(got.error())) co_return std::move(got).error();
         if (got && *got) {
@@ -491,7 +326,7 @@ base::Task<base::Result<std::optional<Pass::Obstacle>>> Pass::create_stream(std:
       if (reply.error().code() == ErrorCode::kStopped) co_return std::move(reply).error();
       stream.create_denied = reply.error().code() == ErrorCode::kPermission;
       stream.create_failed =
-          refused(fmt::format("stream {} can't be created downstream", name), reply.error(), "manage_streams");
+          refusal_in_words(fmt::format("stream {} can't be created downstream", name), reply.error(), "manage_streams");
       result_.notices.push_back(*stream.create_failed);
       co_return std::optional<Obstacle>({*stream.create_failed, stream.create_denied});
     }
@@ -559,8 +394,8 @@ base::Task<base::Result<std::optional<Pass::Obstacle>>> Pass::create_topic(Sourc
     if (!reply) {
       if (reply.error().code() == ErrorCode::kStopped) co_return std::move(reply).error();
       co_return std::optional<Obstacle>(
-          {refused(fmt::format("{} can't be created downstream", target.to_string()), reply.error(),
-                   fmt::format("manage_topics (on stream {} or on all)", target.stream)),
+          {refusal_in_words(fmt::format("{} can't be created downstream", target.to_string()), reply.error(),
+                            fmt::format("manage_topics (on stream {} or on all)", target.stream)),
            reply.error().code() == ErrorCode::kPermission});
     }
   }
@@ -586,11 +421,11 @@ base::Task<base::Result<std::uint32_t>> Pass::grow(Source source, std::uint32_t 
       continue;
     }
     if (reply.error().code() == ErrorCode::kStopped) co_return std::move(reply).error();
-    obstacle = Obstacle{refused(fmt::format("partitions can't be added to {} downstream", target.to_string()),
-                                reply.error(), "manage_topic on it, or manage_topics"),
+    obstacle = Obstacle{refusal_in_words(fmt::format("partitions can't be added to {} downstream", target.to_string()),
+                                         reply.error(), "manage_topic on it, or manage_topics"),
                         reply.error().code() == ErrorCode::kPermission};
     // The reply may have been lost behind the deed: look, never repeat blindly.
-    auto getting = get_topic(downstream_, target);
+    auto getting = find_topic(downstream_, target);
     auto got = co_await std::move(getting);
     if (!got && concerns_whole_side(got.error())) co_return std::move(got).error();
     if (got && *got) have = std::max(have, (*got)->partitions_count);

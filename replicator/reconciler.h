@@ -28,6 +28,7 @@
 #include "iggy/client.h"
 #include "replicator/config.h"
 #include "replicator/rules.h"
+#include "replicator/upstream_topics.h"
 
 namespace replicator {
 

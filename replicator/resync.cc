@@ -10,13 +10,14 @@
 namespace replicator {
 
 Resync::Resync(base::PartitionKey key, base::TopicName downstream, Source& source, Sink& sink, state::AsyncStore& store,
-               base::Clock& clock, ResyncOptions options)
+               base::Clock& clock, Turn& turn, ResyncOptions options)
     : key_(std::move(key)),
       downstream_(std::move(downstream)),
       source_(source),
       sink_(sink),
       store_(store),
       clock_(clock),
+      turn_(turn),
       options_(options) {}
 
 base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::PartitionRow>& row, bool after_uncertain,
@@ -45,21 +46,26 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
   auto up = co_await std::move(up_call);
   CO_RETURN_IF_ERROR(up);
   up_ = *up;
+  auto up_end_call = readable_end(source_, up_);
+  auto up_end = co_await std::move(up_end_call);
+  CO_RETURN_IF_ERROR(up_end);
+  up_.end = *up_end;
   auto down_call = sink_.view();
   auto down = co_await std::move(down_call);
   CO_RETURN_IF_ERROR(down);
   down_ = *down;
-  auto end_call = real_end(sink_);
-  auto end = co_await std::move(end_call);
-  CO_RETURN_IF_ERROR(end);
-  down_end_ = *end;
+  auto down_end_call = readable_end(sink_, down_);
+  auto down_end = co_await std::move(down_end_call);
+  CO_RETURN_IF_ERROR(down_end);
+  down_.end = *down_end;
 
   // Each step either goes on (Ready) or ends the run with what it found.
   if (fresh_ || durable_.fault.kind == info(FaultKind::kDownstreamNotEmpty).name) {
     auto step = first();
     auto outcome = co_await std::move(step);
     if (!outcome || !std::holds_alternative<Ready>(*outcome)) {
-      if (outcome && fresh_) row = next_;
+      if (outcome && fresh_ && std::holds_alternative<Finding>(*outcome)) row = next_;
+      if (!absence_seen_) absence_.clear();
       co_return outcome;
     }
   } else {
@@ -69,16 +75,8 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
       auto step = (this->*member)();
       auto outcome = co_await std::move(step);
       if (!outcome || !std::holds_alternative<Ready>(*outcome)) {
-        // What was found on the way is kept (a reported loss is an event even though the partition goes on waiting),
-        // positions are not.
-        if (outcome && !events_.empty()) {
-          state::Transaction note;
-          note.events = std::move(events_);
-          auto apply = store_.apply(std::move(note));
-          auto applied = co_await std::move(apply);
-          CO_RETURN_IF_ERROR(applied);
-        }
-        if (!absence_seen_) absence_.clear();
+        // A verdict ends the evidence: whoever looks again (after a retry, hours later) begins anew.
+        if (!absence_seen_ || (outcome && std::holds_alternative<Finding>(*outcome))) absence_.clear();
         co_return outcome;
       }
       if (rewinds_) break;  // the rest is looked at again from the new position, by the next run
@@ -86,16 +84,20 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
   }
   absence_.clear();
   lowest_up_end_.reset();
-  auto saving = save();
+  auto saving = save(row);
   auto saved = co_await std::move(saving);
   CO_RETURN_IF_ERROR(saved);
-  row = next_;
-  if (rewinds_ && next_.watermark < durable_.watermark) co_return ResyncOutcome(Behind{repair_});
-  co_return ResyncOutcome(Ready{});
+  if (rewinds_) co_return ResyncOutcome(Repaired{});
+  const bool at_anchor = next_.anchor && next_.anchor->up_offset + 1 == next_.watermark;
+  const bool seen = next_.anchor != durable_.anchor || anchor_upstream_ == Content::kSame;  // adopted, or looked at
+  co_return ResyncOutcome(Ready{at_anchor && seen});
 }
 
-// One transaction with everything that this run decided.
-base::Task<base::Status> Resync::save() {
+// One transaction with everything that this run decided; then `row` is what is durable.
+base::Task<base::Status> Resync::save(std::optional<state::PartitionRow>& row) {
+  auto taking = turn_.take();
+  const auto held = co_await std::move(taking);
+  if (row) next_.desired = row->desired;  // an operator's word that came while we looked
   state::Transaction transaction;
   transaction.events = events_;
   if (rewinds_) {
@@ -106,7 +108,8 @@ base::Task<base::Status> Resync::save() {
                                     .ranges = ranges_,
                                     .close_gaps = close_gaps_,
                                     .resolved_as = decision_ ? std::string(to_string(decision_->exit)) : "",
-                                    .resolved_by = decision_ ? decision_->actor : ""});
+                                    .resolved_by = decision_ ? decision_->actor : "",
+                                    .resolved_at = decision_ ? clock_.wall_micros() : 0});
   } else {
     const bool moved_forward =
         next_.watermark != durable_.watermark || next_.down_end != durable_.down_end || !gaps_.empty();
@@ -137,7 +140,10 @@ base::Task<base::Status> Resync::save() {
       next_.fault = {};
     }
   }
-  if (transaction.empty()) co_return base::ok();
+  if (transaction.empty()) {
+    row = next_;
+    co_return base::ok();
+  }
   auto apply = store_.apply(std::move(transaction));
   auto applied = co_await std::move(apply);
   CO_RETURN_IF_ERROR(applied);
@@ -145,6 +151,7 @@ base::Task<base::Status> Resync::save() {
     co_return base::Error(base::ErrorCode::kStaleGeneration, "resync", key_.to_string(),
                           "the state file holds a newer generation of this partition");
   }
+  row = next_;
   co_return base::ok();
 }
 
@@ -154,30 +161,34 @@ Resync::Step Resync::first() {
   if (not_empty && !decided(FaultKind::kDownstreamNotEmpty, Exit::kRestart)) {
     std::string detail =
         fmt::format("there is no record of this partition, and {}/{} holds {} messages (next offset {})",
-                    downstream_.to_string(), key_.partition, down_.messages_count, down_end_);
+                    downstream_.to_string(), key_.partition, down_.messages_count, down_.end);
     if (fresh_) {
       // The fault needs a row to stand in. It claims nothing: this branch is taken again until it is resolved.
       next_.key = key_;
       next_.downstream = downstream_;
       next_.up_created = up_.created;
       next_.down_created = down_.created;
-      next_.down_end = down_end_;
+      next_.down_end = down_.end;
       next_.fault.kind = info(FaultKind::kDownstreamNotEmpty).name;
       next_.fault.detail = detail;
       next_.fault.since = clock_.wall_micros();
       state::Transaction transaction;
-      transaction.replaces.push_back(
-          {.row = next_, .gaps = {}, .ranges = {}, .close_gaps = {}, .resolved_as = "", .resolved_by = ""});
+      state::PartitionReplace replace;
+      replace.row = next_;
+      transaction.replaces.push_back(std::move(replace));
+      event("fault", fmt::format("{}: {}", next_.fault.kind, detail));
+      transaction.events = std::exchange(events_, {});
       auto apply = store_.apply(std::move(transaction));
       auto applied = co_await std::move(apply);
       CO_RETURN_IF_ERROR(applied);
     }
     co_return finding(FaultKind::kDownstreamNotEmpty, std::move(detail));
   }
-  auto floor_call = floor(up_.end);
+  auto floor_call = floor();
   auto oldest = co_await std::move(floor_call);
   CO_RETURN_IF_ERROR(oldest);
-  std::uint64_t watermark = *oldest;
+  if (!*oldest) co_return ResyncOutcome(Behind{"upstream says that it holds messages and gives none"});
+  std::uint64_t watermark = **oldest;
   switch (options_.start.start) {
     case Start::kEarliest:
       break;
@@ -185,7 +196,7 @@ Resync::Step Resync::first() {
       watermark = up_.end;
       break;
     case Start::kOffset:
-      watermark = std::clamp(options_.start.value, *oldest, std::max(*oldest, up_.end));
+      watermark = std::clamp(options_.start.value, **oldest, std::max(**oldest, up_.end));
       break;
     case Start::kTimestamp: {
       auto poll = source_.at_time(options_.start.value);
@@ -202,28 +213,30 @@ Resync::Step Resync::first() {
   next_.up_created = up_.created;
   next_.down_created = down_.created;
   next_.watermark = watermark;
-  next_.down_end = down_end_;
+  next_.down_end = down_.end;
   next_.anchor.reset();
   rewinds_ = true;
-  event("start", fmt::format("copying starts at upstream offset {}, downstream offset {}", watermark, down_end_));
+  event("start", fmt::format("copying starts at upstream offset {}, downstream offset {}", watermark, down_.end));
   co_return ResyncOutcome(Ready{});
 }
 
 // A new history: from the upstream's first kept message, after what is there downstream.
 Resync::Step Resync::restart() {
-  auto floor_call = floor(up_.end);
+  auto floor_call = floor();
   auto oldest = co_await std::move(floor_call);
   CO_RETURN_IF_ERROR(oldest);
+  if (!*oldest) co_return ResyncOutcome(Behind{"upstream says that it holds messages and gives none"});
   next_.up_created = up_.created;
   next_.down_created = down_.created;
-  next_.watermark = *oldest;
-  next_.down_end = down_end_;
+  next_.watermark = **oldest;
+  next_.down_end = down_.end;
   next_.anchor.reset();
   next_.incarnation = durable_.incarnation + 1;
   rewinds_ = true;
-  repair_ = fmt::format("restarted at upstream offset {} by {}", *oldest, decision_->actor);
-  event("resolve", fmt::format("{} as restart by {}: incarnation {} starts at upstream offset {}, downstream offset {}",
-                               info(decision_->kind).name, decision_->actor, next_.incarnation, *oldest, down_end_));
+  repair_ = fmt::format("restarted at upstream offset {} by {}", next_.watermark, decision_->actor);
+  event("resolve",
+        fmt::format("{} as restart by {}: incarnation {} starts at upstream offset {}, downstream offset {}",
+                    info(decision_->kind).name, decision_->actor, next_.incarnation, next_.watermark, down_.end));
   co_return ResyncOutcome(Ready{});
 }
 
@@ -258,20 +271,26 @@ base::Task<base::Result<Resync::Look>> Resync::look(Sink& side, std::uint64_t of
 }
 
 // vsr's current_offset may stand in an unused reservation: the newest readable message decides.
-base::Task<base::Result<std::uint64_t>> Resync::real_end(Sink& sink) {
-  if (sink.is_legacy() || down_.messages_count == 0) co_return down_.end;
-  auto read = sink.last();
+template <class Side>
+base::Task<base::Result<std::uint64_t>> Resync::readable_end(Side& side, PartitionView view) {
+  if (side.is_legacy() || view.messages_count == 0) co_return view.end;
+  auto read = side.last();
   auto newest = co_await std::move(read);
   CO_RETURN_IF_ERROR(newest);
-  co_return newest->batch.empty() ? down_.end : newest->batch.records.back().offset + 1;
+  co_return newest->batch.empty() ? view.end : newest->batch.records.back().offset + 1;
 }
 
-// The oldest offset that the upstream still gives.
-base::Task<base::Result<std::uint64_t>> Resync::floor(std::uint64_t if_empty) {
-  auto poll = source_.poll(0, 1);
-  auto oldest = co_await std::move(poll);
+// The oldest offset that the upstream still gives, or its end when it holds nothing. Nothing when it says that it holds
+// messages and gives none: absence is no evidence. A 0.8 server's counters tell what it should give.
+base::Task<base::Result<std::optional<std::uint64_t>>> Resync::floor() {
+  using Floor = std::optional<std::uint64_t>;
+  auto looking = look(source_, 0);
+  auto oldest = co_await std::move(looking);
   CO_RETURN_IF_ERROR(oldest);
-  co_return oldest->batch.empty() ? if_empty : oldest->batch.records.front().offset;
+  if (oldest->what == Look::What::kHere || oldest->what == Look::What::kAbove) co_return Floor(oldest->record().offset);
+  if (up_.messages_count == 0) co_return Floor(up_.end);
+  if (!source_.is_legacy() || !persists("upstream gives nothing from its beginning")) co_return Floor();
+  co_return Floor(up_.end - std::min(up_.end, up_.messages_count));
 }
 
 bool Resync::persists(const std::string& absence) {
@@ -294,6 +313,7 @@ bool Resync::moved(const state::Incarnation& now, const state::Incarnation& reco
 }
 
 ResyncOutcome Resync::finding(FaultKind kind, std::string detail, std::uint64_t up_begin, std::uint64_t up_end) {
+  std::erase_if(gaps_, [](const state::GapRow& row) { return !row.resolved_as.empty(); });  // go with positions
   return Finding{kind, std::move(detail), up_begin, up_end, std::exchange(gaps_, {})};
 }
 
@@ -307,6 +327,12 @@ state::GapRow Resync::gap(std::uint64_t up_begin, std::uint64_t up_end, std::str
   row.detail = std::move(detail);
   row.found_at = clock_.wall_micros();
   return row;
+}
+
+void Resync::close(state::GapRow& row) const {
+  row.resolved_as = to_string(Exit::kAccept);
+  row.resolved_by = decision_ ? decision_->actor : "appliance";
+  row.resolved_at = row.found_at;
 }
 
 void Resync::event(std::string kind, std::string detail) {

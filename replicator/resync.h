@@ -20,6 +20,7 @@
 #include "replicator/fault.h"
 #include "replicator/sink.h"
 #include "replicator/source.h"
+#include "replicator/turn.h"
 #include "state/async_store.h"
 
 namespace replicator {
@@ -37,7 +38,10 @@ struct Decision {
   std::string actor;
 };
 
-struct Ready {};
+struct Ready {
+  bool anchored = false;  // the message before the watermark was seen upstream, as recorded: polls may start at it
+};
+struct Repaired {};  // the row was moved back or began anew, durably; a decision was carried out: look again
 struct Behind {
   std::string why;
 };
@@ -47,15 +51,16 @@ struct Finding {  // becomes the partition's fault
   std::uint64_t up_begin = 0, up_end = 0;
   std::vector<state::GapRow> gaps;  // open ledger rows that go with it
 };
-using ResyncOutcome = std::variant<Ready, Behind, Finding>;
+using ResyncOutcome = std::variant<Ready, Repaired, Behind, Finding>;
 
 class Resync {
  public:
   Resync(base::PartitionKey key, base::TopicName downstream, Source& source, Sink& sink, state::AsyncStore& store,
-         base::Clock& clock, ResyncOptions options);
+         base::Clock& clock, Turn& turn, ResyncOptions options);
 
-  // `row`: in, the durable row (none before the first time); out, the durable row afterwards. `after_uncertain`:
-  // something may still land, settle first. Errors: those of source, sink and store; nothing was decided.
+  // `row`: in, the durable row (none before the first time); out, the durable row afterwards; changed only while `turn`
+  // is held. `after_uncertain`: something may still land, settle first. Errors: those of source, sink and store;
+  // nothing was decided.
   base::Task<base::Result<ResyncOutcome>> run(std::optional<state::PartitionRow>& row, bool after_uncertain,
                                               std::optional<Decision> decision);
   // Sentence of the newest repair ("downstream_lost_tail 400"), for the log; empty when there was none.
@@ -82,13 +87,17 @@ class Resync {
   Step match_tail();
   Step restart();
   Step accept_gap(std::uint64_t watermark, std::string cause, std::string detail);
-  base::Task<base::Status> save();
+  base::Task<base::Status> save(std::optional<state::PartitionRow>& row);
+  base::Task<base::Status> report(std::uint64_t up_begin, std::uint64_t up_end, std::string cause, std::string detail);
 
   base::Task<base::Result<Look>> look(Source& side, std::uint64_t offset);
   base::Task<base::Result<Look>> look(Sink& side, std::uint64_t offset);
   static base::Result<Look> judge(base::Result<Polled> polled, std::uint64_t offset);
-  base::Task<base::Result<std::uint64_t>> real_end(Sink& sink);
-  base::Task<base::Result<std::uint64_t>> floor(std::uint64_t if_empty);
+  template <class Side>
+  base::Task<base::Result<std::uint64_t>> readable_end(Side& side, PartitionView view);
+  base::Task<base::Result<std::optional<std::uint64_t>>> floor();
+  base::Task<base::Result<Look>> last_kept(std::uint64_t begin, std::uint64_t end);
+  void record_stranger(const base::Record& message, const std::string& cause, std::string_view resolved_as);
   base::Task<base::Result<bool>> is_own_duplicate(base::Digest digest);
 
   bool decided(FaultKind kind, Exit exit) const {
@@ -99,6 +108,7 @@ class Resync {
   bool moved(const state::Incarnation& now, const state::Incarnation& recorded, bool legacy) const;
   ResyncOutcome finding(FaultKind kind, std::string detail, std::uint64_t up_begin = 0, std::uint64_t up_end = 0);
   state::GapRow gap(std::uint64_t up_begin, std::uint64_t up_end, std::string cause, std::string detail) const;
+  void close(state::GapRow& row) const;
   void event(std::string kind, std::string detail);
 
   const base::PartitionKey key_;
@@ -107,6 +117,7 @@ class Resync {
   Sink& sink_;
   state::AsyncStore& store_;
   base::Clock& clock_;
+  Turn& turn_;
   const ResyncOptions options_;
 
   // Of the present run.
@@ -115,8 +126,7 @@ class Resync {
   state::PartitionRow next_;     // as it will be
   bool fresh_ = false;           // no row yet
   bool rewinds_ = false;         // next_ replaces the row (new generation) instead of moving it forward
-  PartitionView up_, down_;
-  std::uint64_t down_end_ = 0;  // next readable offset downstream
+  PartitionView up_, down_;      // vsr: `end` is the next readable offset
   enum class Content : std::uint8_t { kNone, kSame, kOther, kGone, kEndsEarly } anchor_upstream_ = Content::kNone;
   std::vector<state::GapRow> gaps_;
   std::vector<state::RangeRow> ranges_;
@@ -125,6 +135,7 @@ class Resync {
   state::Counters added_;
   std::vector<base::Digest> recent_;  // digests of what was copied last, read back lazily
   bool recent_read_ = false;
+  std::uint64_t stranger_begin_ = 0, stranger_end_ = 0;  // downstream run of the newest ledger row
 
   // Across runs.
   std::string absence_;

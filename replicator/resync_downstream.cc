@@ -4,14 +4,14 @@
 
 #include <fmt/format.h>
 
-#include "base/check.h"
 #include "replicator/resync.h"
 
 namespace replicator {
 
 Resync::Step Resync::check_downstream() {
   using What = Look::What;
-  const bool created_moved = moved(down_.created, durable_.down_created, sink_.is_legacy());
+  const bool legacy = sink_.is_legacy();
+  const bool created_moved = moved(down_.created, durable_.down_created, legacy);
   const auto recreated = [&](std::string detail) {
     return finding(FaultKind::kDownstreamRecreated, std::move(detail));
   };
@@ -20,7 +20,10 @@ Resync::Step Resync::check_downstream() {
     co_return co_await std::move(step);
   }
 
-  bool ends_early = false;
+  bool same = false;     // the anchor's message is where it was
+  bool lost = false;     // the downstream no longer has it, and retention did not take it
+  bool expired = false;  // retention took it
+  std::uint64_t oldest_kept = down_.end;
   if (durable_.anchor) {
     const state::Anchor& anchor = *durable_.anchor;
     auto looking = look(sink_, anchor.down_offset);
@@ -32,24 +35,28 @@ Resync::Step Resync::check_downstream() {
           co_return recreated(fmt::format("downstream offset {} holds message {}, and message {} was written there",
                                           anchor.down_offset, found->record().id.to_string(), anchor.id.to_string()));
         }
+        same = true;
         break;
-      case What::kAbove:
-        // Retention took the anchor. What stands behind the recorded end can still be compared, unless its beginning is
-        // gone too.
-        if (found->record().offset > durable_.down_end && down_end_ > durable_.down_end) {
-          if (decided(FaultKind::kUnverifiableTail, Exit::kAccept)) break;
-          co_return finding(
-              FaultKind::kUnverifiableTail,
-              fmt::format("downstream was recorded up to {} and now begins at {}: what stood between can't be compared",
-                          durable_.down_end, found->record().offset));
-        }
+      case What::kAbove: {
+        // Retention eats from the front; a crash that jumps over a reservation leaves older messages below the hole.
+        oldest_kept = found->record().offset;
+        auto front_call = look(sink_, 0);
+        auto front = co_await std::move(front_call);
+        CO_RETURN_IF_ERROR(front);
+        const bool nothing_below = front->what == What::kAbove && front->record().offset >= oldest_kept;
+        expired = nothing_below && (legacy || down_.has_retention);
+        lost = !expired;
         break;
+      }
       case What::kNothing:
-        if (down_end_ > anchor.down_offset && down_.messages_count == 0) break;  // all expired, the end is where it was
-        ends_early = down_end_ <= anchor.down_offset;
-        if (!ends_early) {
+        if (down_.end <= anchor.down_offset) {
+          lost = true;
+        } else if (down_.messages_count == 0) {
+          expired = legacy || down_.has_retention;
+          lost = !expired;
+        } else {
           co_return ResyncOutcome(Behind{fmt::format("downstream says that it ends at {} and gives nothing from {} on",
-                                                     down_end_, anchor.down_offset)});
+                                                     down_.end, anchor.down_offset)});
         }
         break;
       case What::kRefused:
@@ -57,11 +64,11 @@ Resync::Step Resync::check_downstream() {
             Behind{fmt::format("downstream offset {} can't be read: {}", anchor.down_offset, found->refusal)});
     }
   } else {
-    ends_early = down_end_ < durable_.down_end;
+    lost = down_.end < durable_.down_end;
   }
 
-  if (ends_early) {
-    const std::string seen = fmt::format("downstream ends at {}, recorded is {}", down_end_, durable_.down_end);
+  if (lost) {
+    const std::string seen = fmt::format("downstream ends at {}, recorded is {}", down_.end, durable_.down_end);
     if (!persists(seen)) co_return ResyncOutcome(Behind{seen + "; looking again before believing it"});
     if (created_moved) co_return recreated(seen + ", and its created_at is another");
     if (down_.has_retention && down_.messages_count == 0)
@@ -69,14 +76,50 @@ Resync::Step Resync::check_downstream() {
     auto step = step_back();
     co_return co_await std::move(step);
   }
-  if (created_moved && !durable_.anchor && durable_.counters.copied > 0) {
+  if (created_moved && !same && (durable_.anchor || durable_.counters.copied > 0)) {
     const std::string seen = fmt::format("downstream was created at {} µs, recorded is {} µs", down_.created.partition,
                                          durable_.down_created.partition);
     if (!persists(seen)) co_return ResyncOutcome(Behind{seen + "; looking again before believing it"});
     co_return recreated(seen);
   }
+  // What stands behind the recorded end can still be compared, unless its beginning is gone too.
+  if (expired && oldest_kept > durable_.down_end && down_.end > durable_.down_end &&
+      !decided(FaultKind::kUnverifiableTail, Exit::kAccept)) {
+    co_return finding(
+        FaultKind::kUnverifiableTail,
+        fmt::format("downstream was recorded up to {} and now begins at {}: what stood between can't be compared",
+                    durable_.down_end, oldest_kept));
+  }
+  if (same && down_.end < durable_.down_end) {
+    // Only strangers' messages stood behind ours, and they are gone.
+    const std::string seen = fmt::format("downstream ends at {}, recorded is {}", down_.end, durable_.down_end);
+    if (!persists(seen)) co_return ResyncOutcome(Behind{seen + "; looking again before believing it"});
+    next_.down_end = down_.end;
+  }
   next_.down_created = down_.created;
   co_return ResyncOutcome(Ready{});
+}
+
+// The greatest offset in [begin, end) that the downstream still gives, when what it lost is a tail of it.
+base::Task<base::Result<Resync::Look>> Resync::last_kept(std::uint64_t begin, std::uint64_t end) {
+  Look kept;
+  std::uint64_t low = begin;
+  std::uint64_t high = end;
+  std::uint64_t middle = end - 1;  // mostly all of it is there
+  while (low < high) {
+    auto looking = look(sink_, middle);
+    auto found = co_await std::move(looking);
+    CO_RETURN_IF_ERROR(found);
+    if (found->what == Look::What::kRefused) co_return found;
+    if (found->what == Look::What::kHere) {
+      kept = std::move(*found);
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+    middle = low + (high - low) / 2;
+  }
+  co_return kept;
 }
 
 // The downstream crashed and lost acknowledged messages. The last point of the offset map that is equal on both sides
@@ -88,48 +131,42 @@ Resync::Step Resync::step_back() {
   std::uint64_t watermark = durable_.watermark;
   std::uint64_t down_end = durable_.down_end;
   std::optional<state::Anchor> anchor;
-  bool found_equal = false;
-  for (auto range = ranges->rbegin(); range != ranges->rend() && !found_equal; ++range) {
+  for (auto range = ranges->rbegin(); range != ranges->rend() && !anchor; ++range) {
     watermark = range->up_begin;
     down_end = range->down_begin;
-    if (range->down_begin >= down_end_) continue;
-    std::uint64_t down_offset = std::min(range->down_begin + range->length, down_end_) - 1;
+    if (range->down_begin >= down_.end || down_.messages_count == 0) continue;
+    auto kept_call = last_kept(range->down_begin, std::min(range->down_begin + range->length, down_.end));
+    auto kept = co_await std::move(kept_call);
+    CO_RETURN_IF_ERROR(kept);
+    if (kept->what == Look::What::kRefused) {
+      co_return ResyncOutcome(Behind{"the downstream's last kept message can't be read: " + kept->refusal});
+    }
+    if (kept->what != Look::What::kHere) continue;
+    const std::uint64_t down_offset = kept->record().offset;
     const std::uint64_t up_offset = range->up_begin + (down_offset - range->down_begin);
-    auto down_call = look(sink_, down_offset);
-    auto down = co_await std::move(down_call);
-    CO_RETURN_IF_ERROR(down);
+    const base::Digest digest = base::digest_of(kept->record());
     auto up_call = look(source_, up_offset);
     auto up = co_await std::move(up_call);
     CO_RETURN_IF_ERROR(up);
-    if (down->what != Look::What::kHere) {
-      co_return ResyncOutcome(
-          Behind{fmt::format("downstream ends at {} and does not give offset {}", down_end_, down_offset)});
-    }
-    if (up->what != Look::What::kHere) {
-      co_return finding(
-          FaultKind::kDownstreamRecreated,
-          fmt::format("downstream ends at {}, recorded is {}, and upstream no longer holds offset {} to compare with",
-                      down_end_, durable_.down_end, up_offset));
-    }
-    const base::Digest digest = base::digest_of(down->record());
-    if (digest != base::digest_of(up->record())) {
+    if (up->what == Look::What::kHere && base::digest_of(up->record()) != digest) {
       co_return finding(
           FaultKind::kDownstreamRecreated,
           fmt::format("downstream offset {} holds message {}, and upstream offset {} that was written there holds {}",
-                      down_offset, down->record().id.to_string(), up_offset, up->record().id.to_string()));
+                      down_offset, kept->record().id.to_string(), up_offset, up->record().id.to_string()));
     }
-    found_equal = true;
+    if (up->what != Look::What::kHere && !decided(FaultKind::kUnverifiableTail, Exit::kAccept)) {
+      co_return finding(FaultKind::kUnverifiableTail,
+                        fmt::format("downstream lost its tail from offset {} on, and upstream no longer holds offset "
+                                    "{} to compare what is left with",
+                                    down_offset + 1, up_offset));
+    }
     watermark = up_offset + 1;
     down_end = down_offset + 1;
-    anchor = state::Anchor{up_offset, down_offset, down->record().id, digest};
-  }
-  if (!found_equal && down_end_ > down_end) {
-    co_return finding(FaultKind::kDownstreamRecreated,
-                      fmt::format("downstream ends at {}, and nothing below it is known to be ours", down_end_));
+    anchor = state::Anchor{up_offset, down_offset, kept->record().id, digest};
   }
   const std::uint64_t lost = durable_.watermark - watermark;
   next_.watermark = watermark;
-  next_.down_end = down_end;
+  next_.down_end = std::min(down_end, down_.end);
   next_.anchor = anchor;
   next_.down_created = down_.created;
   rewinds_ = true;
@@ -146,79 +183,85 @@ Resync::Step Resync::match_tail() {
   std::uint64_t down_offset = next_.down_end;
   base::RecordBatch expected;  // upstream, from next_.watermark on
   std::size_t expected_at = 0;
-  const bool adopt_strangers = decided(FaultKind::kForeignWriter, Exit::kAccept);
-  const bool adopt_unverified = decided(FaultKind::kUnverifiableTail, Exit::kAccept);
+  const bool accept_strangers = decided(FaultKind::kForeignWriter, Exit::kAccept);
+  const bool accept_unverified = decided(FaultKind::kUnverifiableTail, Exit::kAccept);
   std::uint64_t adopted = 0;
   std::uint64_t own_duplicates = 0;
 
-  while (down_offset < down_end_) {
+  // Offsets that hold nothing at all (an unused reservation) only say where the next message will stand.
+  if (down_.messages_count == 0) down_offset = std::max(down_offset, down_.end);
+  while (down_offset < down_.end) {
     auto read_call = sink_.read(down_offset, options_.read_count);
     auto tail = co_await std::move(read_call);
     CO_RETURN_IF_ERROR(tail);
     if (tail->batch.empty()) {
       co_return ResyncOutcome(Behind{
-          fmt::format("downstream says that it ends at {} and gives nothing from {} on", down_end_, down_offset)});
+          fmt::format("downstream says that it ends at {} and gives nothing from {} on", down_.end, down_offset)});
     }
     for (const base::Record& message : tail->batch.records) {
-      if (message.offset < down_offset) continue;
       if (expected_at == expected.records.size() && up_.end > next_.watermark) {
         auto poll = source_.poll(next_.watermark, options_.read_count);
         auto polled = co_await std::move(poll);
         CO_RETURN_IF_ERROR(polled);
+        if (polled->batch.empty()) {
+          co_return ResyncOutcome(Behind{
+              fmt::format("upstream says that it ends at {} and gives nothing from {} on", up_.end, next_.watermark)});
+        }
         expected = std::move(polled->batch);
         expected_at = 0;
       }
       const base::Digest digest = base::digest_of(message);
-      const bool have_expected = expected_at < expected.records.size();
-      if (have_expected && base::digest_of(expected.records[expected_at]) == digest) {
-        const base::Record& ours = expected.records[expected_at++];
-        if (!ranges_.empty() && ranges_.back().up_begin + ranges_.back().length == ours.offset &&
+      const auto equal = [&](const base::Record& record) { return base::digest_of(record) == digest; };
+      const auto next = expected.records.begin() + static_cast<std::ptrdiff_t>(expected_at);
+      auto match = next != expected.records.end() && equal(*next) ? next : expected.records.end();
+      bool duplicate = false;
+      if (match == expected.records.end()) {
+        auto duplicate_call = is_own_duplicate(digest);
+        auto known = co_await std::move(duplicate_call);
+        CO_RETURN_IF_ERROR(known);
+        duplicate = *known;
+        if (!duplicate && accept_unverified) match = std::find_if(next, expected.records.end(), equal);
+      }
+      if (match != expected.records.end()) {
+        if (match->offset > next_.watermark && match != next) {
+          gaps_.push_back(gap(next_.watermark, match->offset, "unverified",
+                              "taken as copied: the downstream no longer holds what to compare with"));
+          close(gaps_.back());
+        }
+        if (!ranges_.empty() && ranges_.back().up_begin + ranges_.back().length == match->offset &&
             ranges_.back().down_begin + ranges_.back().length == message.offset) {
           ++ranges_.back().length;
         } else {
-          ranges_.push_back({ours.offset, message.offset, 1, true});
+          ranges_.push_back({match->offset, message.offset, 1, true});
         }
-        next_.anchor = state::Anchor{ours.offset, message.offset, message.id, digest};
-        next_.watermark = ours.offset + 1;
+        next_.anchor = state::Anchor{match->offset, message.offset, message.id, digest};
+        next_.watermark = match->offset + 1;
+        expected_at = static_cast<std::size_t>(match - expected.records.begin()) + 1;
         recent_.push_back(digest);
         added_.copied += 1;
         added_.copied_bytes += message.body.size();
         ++adopted;
-      } else {
-        auto duplicate_call = is_own_duplicate(digest);
-        auto duplicate = co_await std::move(duplicate_call);
-        CO_RETURN_IF_ERROR(duplicate);
-        std::string cause;
-        if (*duplicate) {
-          cause = "own_duplicate";
-          added_.duplicates += 1;
-          ++own_duplicates;
-        } else if (!have_expected) {
-          const std::string seen =
-              fmt::format("downstream holds {} messages behind offset {} that upstream (end {}) does not have",
-                          down_end_ - message.offset, message.offset, up_.end);
-          if (!adopt_unverified && !adopt_strangers) {
-            if (!persists(seen)) co_return ResyncOutcome(Behind{seen});
-            co_return finding(FaultKind::kUnverifiableTail, seen);
-          }
-          cause = "unverified";
-        } else {
-          if (!adopt_strangers) {
-            co_return finding(
-                FaultKind::kForeignWriter,
-                fmt::format("downstream offset {} holds message {} that is not ours; upstream's next is {} at {}",
-                            message.offset, message.id.to_string(), expected.records[expected_at].id.to_string(),
-                            expected.records[expected_at].offset));
-          }
-          cause = "foreign_writer";
+      } else if (duplicate) {
+        added_.duplicates += 1;
+        ++own_duplicates;
+        record_stranger(message, "own_duplicate", "recorded");
+      } else if (next == expected.records.end()) {
+        const std::string seen =
+            fmt::format("downstream holds message {} at offset {}, behind all that upstream (end {}) has",
+                        message.id.to_string(), message.offset, up_.end);
+        if (!accept_unverified && !accept_strangers) {
+          if (!persists(seen)) co_return ResyncOutcome(Behind{seen});
+          co_return finding(FaultKind::kUnverifiableTail, seen);
         }
-        state::GapRow row =
-            gap(next_.watermark, next_.watermark, cause,
-                fmt::format("downstream offset {}, message {}", message.offset, message.id.to_string()));
-        row.resolved_as = *duplicate ? "recorded" : std::string(to_string(Exit::kAccept));
-        row.resolved_by = decision_ ? decision_->actor : "appliance";
-        row.resolved_at = row.found_at;
-        gaps_.push_back(std::move(row));
+        record_stranger(message, "unverified", to_string(Exit::kAccept));
+      } else {
+        if (!accept_strangers && !accept_unverified) {
+          co_return finding(
+              FaultKind::kForeignWriter,
+              fmt::format("downstream offset {} holds message {} that is not ours; upstream's next is {} at {}",
+                          message.offset, message.id.to_string(), next->id.to_string(), next->offset));
+        }
+        record_stranger(message, accept_strangers ? "foreign_writer" : "unverified", to_string(Exit::kAccept));
       }
       down_offset = message.offset + 1;
     }
@@ -230,13 +273,28 @@ Resync::Step Resync::match_tail() {
     event("own_duplicate",
           fmt::format("{} messages landed twice: abandoned sends of ours that were carried out late", own_duplicates));
   }
-  if (adopt_strangers || adopt_unverified) {
+  if (accept_strangers || accept_unverified) {
     event("resolve", fmt::format("{} as accept by {}: continuing after downstream offset {}",
                                  info(decision_->kind).name, decision_->actor, down_offset));
   }
   if (adopted > 0 || own_duplicates > 0)
     repair_ = fmt::format("adopted {} of our own, {} landed twice", adopted, own_duplicates);
   co_return ResyncOutcome(Ready{});
+}
+
+// A ledger row for a downstream message that is not the next copy; a run of the same kind shares one row.
+void Resync::record_stranger(const base::Record& message, const std::string& cause, std::string_view resolved_as) {
+  const bool continues = !gaps_.empty() && gaps_.back().cause == cause && gaps_.back().up_begin == next_.watermark &&
+                         gaps_.back().up_end == next_.watermark && stranger_end_ == message.offset;
+  if (!continues) {
+    stranger_begin_ = message.offset;
+    gaps_.push_back(gap(next_.watermark, next_.watermark, cause, ""));
+    close(gaps_.back());
+    gaps_.back().resolved_as = resolved_as;
+  }
+  stranger_end_ = message.offset + 1;
+  gaps_.back().detail = fmt::format("downstream offsets {} to {}; the last is message {}", stranger_begin_,
+                                    stranger_end_, message.id.to_string());
 }
 
 // Was this message among the last that we wrote? An abandoned send is at most one batch; a window of 64 MiB or 100,000
@@ -247,7 +305,7 @@ base::Task<base::Result<bool>> Resync::is_own_duplicate(base::Digest digest) {
   if (!recent_read_) {
     recent_read_ = true;
     std::size_t bytes = 0;
-    std::uint64_t end = next_.down_end;
+    std::uint64_t end = durable_.down_end;
     const std::uint64_t begin = end > kWindowMessages ? end - kWindowMessages : 0;
     while (end > begin && bytes < kWindowBytes) {
       const std::uint64_t from = end > begin + options_.read_count ? end - options_.read_count : begin;

@@ -1,5 +1,6 @@
 // The upstream half of resync: is it still the history that we copied, and can we go on at the watermark?
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,8 +11,11 @@ namespace replicator {
 Resync::Step Resync::check_upstream() {
   using What = Look::What;
   const bool legacy = source_.is_legacy();
-  const bool created_moved = moved(up_.created, durable_.up_created, legacy);
   anchor_upstream_ = Content::kNone;
+  const auto restart_decided = [&] {
+    return decided(FaultKind::kUpstreamRewound, Exit::kRestart) ||
+           decided(FaultKind::kUpstreamRecreated, Exit::kRestart);
+  };
 
   if (durable_.anchor) {
     const state::Anchor& anchor = *durable_.anchor;
@@ -20,59 +24,64 @@ Resync::Step Resync::check_upstream() {
     CO_RETURN_IF_ERROR(found);
     if (found->what == What::kHere) {
       anchor_upstream_ = base::digest_of(found->record()) == anchor.digest ? Content::kSame : Content::kOther;
-    } else if (found->what == What::kNothing) {
-      // Either nothing is left at or above the anchor, or the end lies before it. The newest readable message tells.
-      auto newest_call = source_.last();
-      auto newest = co_await std::move(newest_call);
-      CO_RETURN_IF_ERROR(newest);
-      const bool nothing_readable = newest->batch.empty();
-      const std::uint64_t readable_end = nothing_readable ? up_.end : newest->batch.records.back().offset + 1;
-      const bool purged = nothing_readable && up_.end == 0;
-      anchor_upstream_ = purged || readable_end <= anchor.up_offset ? Content::kEndsEarly : Content::kGone;
+    } else if (found->what == What::kNothing && up_.end <= anchor.up_offset) {
+      anchor_upstream_ = Content::kEndsEarly;
+    } else if (found->what == What::kNothing && up_.messages_count > 0) {
+      const std::string seen =
+          fmt::format("upstream gives nothing from {} on, and says that it ends beyond it", anchor.up_offset);
+      if (!legacy || !persists(seen)) co_return ResyncOutcome(Behind{seen});
+      anchor_upstream_ = Content::kGone;
     } else {
       anchor_upstream_ = Content::kGone;
     }
     if (anchor_upstream_ == Content::kOther) {
-      const FaultKind kind = created_moved ? FaultKind::kUpstreamRecreated : FaultKind::kUpstreamRewound;
-      if (decided(kind, Exit::kRestart) || decided(FaultKind::kUpstreamRewound, Exit::kRestart) ||
-          decided(FaultKind::kUpstreamRecreated, Exit::kRestart)) {
+      if (restart_decided()) {
         auto step = restart();
         co_return co_await std::move(step);
       }
-      co_return finding(kind,
-                        fmt::format("upstream offset {} holds message {}, and message {} was copied from there",
-                                    anchor.up_offset, found->record().id.to_string(), anchor.id.to_string()),
-                        anchor.up_offset, up_.end);
+      co_return finding(
+          moved(up_.created, durable_.up_created, legacy) ? FaultKind::kUpstreamRecreated : FaultKind::kUpstreamRewound,
+          fmt::format("upstream offset {} holds message {}, and message {} was copied from there", anchor.up_offset,
+                      found->record().id.to_string(), anchor.id.to_string()),
+          std::min(anchor.up_offset, up_.end), up_.end);
     }
   }
 
-  const std::uint64_t known_end = durable_.watermark;
-  const bool ends_early = anchor_upstream_ == Content::kEndsEarly ||
-                          (anchor_upstream_ != Content::kGone && up_.end < known_end && known_end > 0);
+  // On legacy the content at the anchor outweighs created_at.
+  const bool created_moved =
+      moved(up_.created, durable_.up_created, legacy) && !(legacy && anchor_upstream_ == Content::kSame);
+  const bool ends_early =
+      anchor_upstream_ == Content::kEndsEarly || (anchor_upstream_ != Content::kGone && up_.end < durable_.watermark);
 
   if (created_moved) {
-    if (!durable_.anchor && durable_.counters.copied == 0) {
-      // Nothing of the old history was copied: the new one is simply the one to copy.
-      auto floor_call = floor(up_.end);
-      auto oldest = co_await std::move(floor_call);
-      CO_RETURN_IF_ERROR(oldest);
-      next_.up_created = up_.created;
-      next_.watermark = *oldest;
-      rewinds_ = next_.watermark < durable_.watermark;
-      event("upstream_recreated",
-            "recreated before anything was copied; the new history is copied from its first message");
-      co_return ResyncOutcome(Ready{});
-    }
-    if (decided(FaultKind::kUpstreamRecreated, Exit::kRestart)) {
+    if (restart_decided()) {
       auto step = restart();
       co_return co_await std::move(step);
     }
     const std::string seen = fmt::format("upstream was created at {} µs, recorded is {} µs", up_.created.partition,
                                          durable_.up_created.partition);
     if (!persists(seen)) co_return ResyncOutcome(Behind{seen + "; looking again before believing it"});
-    co_return finding(FaultKind::kUpstreamRecreated, seen, 0, up_.end);
+    if (durable_.anchor || durable_.counters.copied > 0) {
+      co_return finding(FaultKind::kUpstreamRecreated, seen, 0, up_.end);
+    }
+    // Nothing of the old history was copied: the new one is simply the one to copy.
+    auto floor_call = floor();
+    auto oldest = co_await std::move(floor_call);
+    CO_RETURN_IF_ERROR(oldest);
+    if (!*oldest) co_return ResyncOutcome(Behind{seen + ", and gives none of its messages"});
+    next_.up_created = up_.created;
+    next_.watermark = **oldest;
+    rewinds_ = true;
+    repair_ = "upstream was recreated before anything was copied";
+    event("upstream_recreated",
+          "recreated before anything was copied; the new history is copied from its first message");
+    co_return ResyncOutcome(Ready{});
   }
   if (ends_early) {
+    if (restart_decided()) {
+      auto step = restart();
+      co_return co_await std::move(step);
+    }
     auto step = upstream_ends_early();
     co_return co_await std::move(step);
   }
@@ -91,18 +100,8 @@ Resync::Step Resync::upstream_ends_early() {
   const auto rewound = [&](std::string detail) {
     return finding(FaultKind::kUpstreamRewound, std::move(detail), end, durable_.watermark);
   };
-  if (decided(FaultKind::kUpstreamRewound, Exit::kRestart)) {
-    auto step = restart();
-    co_return co_await std::move(step);
-  }
-  if (lowest_up_end_ && end > *lowest_up_end_) {
-    co_return rewound(fmt::format(
-        "upstream's end fell to {} and grew to {}, still below {}: offsets that were copied were issued again",
-        *lowest_up_end_, end, durable_.watermark));
-  }
-  lowest_up_end_ = end;
-
   // Its newest message, if we have copied its offset, must be the one that we copied.
+  bool is_ours = end == 0;
   auto newest_call = source_.last();
   auto newest = co_await std::move(newest_call);
   CO_RETURN_IF_ERROR(newest);
@@ -116,19 +115,36 @@ Resync::Step Resync::upstream_ends_early() {
       auto looking = look(sink_, range.down_begin + (record.offset - range.up_begin));
       auto ours = co_await std::move(looking);
       CO_RETURN_IF_ERROR(ours);
-      if (ours->what == Look::What::kHere && base::digest_of(ours->record()) != base::digest_of(record)) {
+      if (ours->what != Look::What::kHere) continue;
+      is_ours = base::digest_of(ours->record()) == base::digest_of(record);
+      if (!is_ours) {
         co_return rewound(fmt::format("upstream offset {} holds message {}, and message {} was copied from there",
                                       record.offset, record.id.to_string(), ours->record().id.to_string()));
       }
     }
   }
+  // Where nothing can be compared, an end that was seen to stand still and then grew tells the same. (A node that
+  // catches up grows as well, but what it shows is ours.)
+  if (lowest_up_end_ && end > *lowest_up_end_ && !is_ours) {
+    co_return rewound(fmt::format(
+        "upstream's end fell to {} and grew to {}, still below {}: offsets that were copied were issued again",
+        *lowest_up_end_, end, durable_.watermark));
+  }
   const std::string seen = fmt::format("upstream ends at {}, {} messages were copied up to {}", end,
                                        durable_.watermark - end, durable_.watermark);
-  if (persists(seen) && reported_lost_end_ != end) {
-    reported_lost_end_ = end;
-    event("upstream_lost", fmt::format("upstream lost {} messages that the downstream has: offsets {} to {}",
-                                       durable_.watermark - end, end, durable_.watermark));
-    repair_ = fmt::format("upstream_lost {}", durable_.watermark - end);
+  if (persists(seen)) {
+    lowest_up_end_ = end;
+    if (reported_lost_end_ != end) {
+      // Kept although the partition goes on waiting.
+      event("upstream_lost", fmt::format("upstream lost {} messages that the downstream has: offsets {} to {}",
+                                         durable_.watermark - end, end, durable_.watermark));
+      state::Transaction note;
+      note.events = std::exchange(events_, {});
+      auto applying = store_.apply(std::move(note));
+      auto applied = co_await std::move(applying);
+      CO_RETURN_IF_ERROR(applied);
+      reported_lost_end_ = end;
+    }
   }
   co_return ResyncOutcome(Behind{seen + "; waiting for new messages"});
 }
@@ -167,30 +183,45 @@ Resync::Step Resync::check_watermark() {
 // Nothing is kept between the watermark and `next_readable`. Why?
 Resync::Step Resync::gap_before(std::uint64_t next_readable) {
   const std::uint64_t watermark = next_.watermark;
-  auto floor_call = floor(next_readable);
+  auto floor_call = floor();
   auto oldest = co_await std::move(floor_call);
   CO_RETURN_IF_ERROR(oldest);
-  const bool at_the_front = *oldest >= next_readable;
-  const auto lost = next_readable - watermark;
+  if (!*oldest) co_return ResyncOutcome(Behind{"upstream says that it holds messages and gives none"});
+  const bool at_the_front = **oldest >= next_readable;
+  const std::uint64_t lost = next_readable - watermark;
   if (at_the_front && up_.has_retention) {
+    if (decided(FaultKind::kUnverifiableTail, Exit::kAccept)) {
+      // Part of it stands in the tail that is taken as ours; how much can't be told any more.
+      gaps_.push_back(gap(watermark, next_readable, "unverified", "expired upstream before it was recorded as copied"));
+      close(gaps_.back());
+      next_.watermark = next_readable;
+      co_return ResyncOutcome(Ready{});
+    }
     if (decided(FaultKind::kRetention, Exit::kAccept)) {
       auto step = accept_gap(next_readable, "retention", "expired before they were copied");
       co_return co_await std::move(step);
     }
+    if (down_.end > durable_.down_end) {
+      co_return finding(FaultKind::kUnverifiableTail,
+                        fmt::format("upstream offsets {} to {} expired, and downstream holds {} more offsets than were "
+                                    "recorded: what stands there can't be compared",
+                                    watermark, next_readable, down_.end - durable_.down_end),
+                        watermark, next_readable);
+    }
     std::string detail =
         fmt::format("upstream offsets {} to {} ({}) expired before they were copied; the oldest kept is {}", watermark,
                     next_readable, lost, next_readable);
-    gaps_.push_back(gap(watermark, next_readable, "retention", detail));
+    auto reporting = report(watermark, next_readable, "retention", detail);
+    auto reported = co_await std::move(reporting);
+    CO_RETURN_IF_ERROR(reported);
     co_return finding(FaultKind::kRetention, detail, watermark, next_readable);
   }
   if (!source_.is_legacy()) {
     state::GapRow row = gap(watermark, next_readable, "hole", "offsets that the server reserved and never used");
+    close(row);
     row.resolved_as = "hole";
-    row.resolved_by = "appliance";
-    row.resolved_at = row.found_at;
     gaps_.push_back(std::move(row));
     next_.watermark = next_readable;
-    added_.skipped += 0;
     repair_ = fmt::format("hole of {} offsets at {}", lost, watermark);
     event("hole", fmt::format("upstream offsets {} to {} hold no message", watermark, next_readable));
     co_return ResyncOutcome(Ready{});
@@ -201,14 +232,16 @@ Resync::Step Resync::gap_before(std::uint64_t next_readable) {
   }
   std::string detail = fmt::format("upstream offsets {} to {} ({}) are missing, and no retention explains it",
                                    watermark, next_readable, lost);
-  gaps_.push_back(gap(watermark, next_readable, "unknown", detail));
+  auto reporting = report(watermark, next_readable, "unknown", detail);
+  auto reported = co_await std::move(reporting);
+  CO_RETURN_IF_ERROR(reported);
   co_return finding(FaultKind::kUnknownGap, detail, watermark, next_readable);
 }
 
 // 0.8: the server counts messages that it does not give (a lost or damaged segment, a purge with unsaved messages).
 Resync::Step Resync::unreadable(std::string refusal) {
   const std::uint64_t watermark = next_.watermark;
-  const std::string seen = fmt::format("upstream says that it ends at {} and gives nothing from {} on{}", up_.end,
+  const std::string seen = fmt::format("upstream gives nothing from {} on, and says that it ends beyond it{}",
                                        watermark, refusal.empty() ? "" : " (" + refusal + ")");
   if (!persists(seen)) co_return ResyncOutcome(Behind{seen});
   // Readable again at the first place where a poll gives something: gallop, then halve.
@@ -241,27 +274,45 @@ Resync::Step Resync::unreadable(std::string refusal) {
   }
   std::string detail =
       fmt::format("upstream offsets {} to {} can't be read{}", watermark, good, refusal.empty() ? "" : ": " + refusal);
-  gaps_.push_back(gap(watermark, good, "upstream_unreadable", detail));
+  auto reporting = report(watermark, good, "upstream_unreadable", detail);
+  auto reported = co_await std::move(reporting);
+  CO_RETURN_IF_ERROR(reported);
   co_return finding(FaultKind::kUpstreamUnreadable, detail, watermark, good);
 }
 
-// The operator takes the loss: its ledger row is closed and copying goes on at `watermark`.
-Resync::Step Resync::accept_gap(std::uint64_t watermark, std::string cause, std::string detail) {
+// An open ledger row for the part of the range that none names yet: a look that is repeated reports nothing twice.
+base::Task<base::Status> Resync::report(std::uint64_t up_begin, std::uint64_t up_end, std::string cause,
+                                        std::string detail) {
   auto gaps_call = store_.gaps();
   auto gaps = co_await std::move(gaps_call);
   CO_RETURN_IF_ERROR(gaps);
   for (const state::GapRow& row : *gaps) {
+    if (row.key == key_ && row.incarnation == next_.incarnation && row.cause == cause && row.resolved_as.empty() &&
+        row.up_begin <= up_begin) {
+      up_begin = std::max(up_begin, row.up_end);
+    }
+  }
+  if (up_begin < up_end) gaps_.push_back(gap(up_begin, up_end, std::move(cause), std::move(detail)));
+  co_return base::ok();
+}
+
+// The operator takes the loss: its ledger rows are closed, what was lost since then is added, and copying goes on at
+// `watermark`.
+Resync::Step Resync::accept_gap(std::uint64_t watermark, std::string cause, std::string detail) {
+  auto gaps_call = store_.gaps();
+  auto gaps = co_await std::move(gaps_call);
+  CO_RETURN_IF_ERROR(gaps);
+  std::uint64_t named = next_.watermark;
+  for (const state::GapRow& row : *gaps) {
     if (row.key == key_ && row.incarnation == next_.incarnation && row.resolved_as.empty() && row.cause == cause &&
         row.up_begin >= next_.watermark && row.up_end <= watermark) {
       close_gaps_.push_back(row.id);
+      if (row.up_begin <= named) named = std::max(named, row.up_end);
     }
   }
-  if (close_gaps_.empty()) {
-    state::GapRow row = gap(next_.watermark, watermark, cause, detail);
-    row.resolved_as = to_string(decision_->exit);
-    row.resolved_by = decision_->actor;
-    row.resolved_at = row.found_at;
-    gaps_.push_back(std::move(row));
+  if (named < watermark) {
+    gaps_.push_back(gap(named, watermark, cause, detail));
+    close(gaps_.back());
   }
   event("resolve", fmt::format("{} as accept by {}: upstream offsets {} to {} are given up", info(decision_->kind).name,
                                decision_->actor, next_.watermark, watermark));

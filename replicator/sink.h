@@ -22,12 +22,15 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual bool is_legacy() const = 0;
+  // Also opens what send() will use: whatever a crashed server lost was lost before this look.
   virtual base::Task<base::Result<PartitionView>> view() = 0;
   // Reads back, at the node that accepts sends.
   virtual base::Task<base::Result<Polled>> read(std::uint64_t from, std::uint32_t count) = 0;
   virtual base::Task<base::Result<Polled>> last() = 0;
   // How many of `records` fit into the next send; kInvalidRecord names why records[0] can never be sent.
   virtual base::Result<std::size_t> fit(std::span<const base::Record> records) const = 0;
+  // Never opens a connection: when the one of the last view() has died, kConnectionLost and nothing was sent. (A server
+  // that came back has perhaps lost its tail, and would append behind what is left of it.)
   virtual base::Task<base::Result<Acked>> send(std::span<const base::Record> records) = 0;
   // After an uncertain send: returns when nothing of it can land any more (the abandoned connection has left the
   // server's client list), or when the time limit or missing rights leave only two equal tail reads a second apart. The

@@ -1,11 +1,13 @@
 #include "replicator/supervisor.h"
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <utility>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 namespace replicator {
 
@@ -14,6 +16,12 @@ namespace {
 std::string random_hex() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
 }
 
 iggy::ClientOptions client_options(const Config& config) {
@@ -62,6 +70,8 @@ Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, 
       background_(io),
       stop_(io),
       publish_stop_(io),
+      lease_stop_(io),
+      lease_ended_(io),
       started_at_(clock.wall_micros()) {
   upstream_.name = "upstream";
   downstream_.name = "downstream";
@@ -107,7 +117,13 @@ base::Task<base::Status> Supervisor::start() {
     CO_RETURN_IF_ERROR(connected);
   }
   auto loading = load_link();
-  co_return co_await std::move(loading);
+  auto loaded = co_await std::move(loading);
+  CO_RETURN_IF_ERROR(loaded);
+  auto refusing = refuse_loops();
+  auto allowed = co_await std::move(refusing);
+  CO_RETURN_IF_ERROR(allowed);
+  auto taking = take_lease();
+  co_return co_await std::move(taking);
 }
 
 base::Task<base::Status> Supervisor::connect(End& end) {
@@ -179,6 +195,119 @@ base::Task<base::Status> Supervisor::load_link() {
   co_return base::ok();
 }
 
+// What the links topics of both clusters say before anything is written: the downstream of another link, or a link that
+// would bring back what we copy.
+base::Task<base::Status> Supervisor::refuse_loops() {
+  if (!rules_->marker()) co_return base::ok();
+  auto down_call = read_links(*downstream_.client, *rules_->marker());
+  auto down = co_await std::move(down_call);
+  if (down && down->present && !link_.downstream_identity.empty() && !down->links.identity().empty() &&
+      !down->links.names_identity(link_.downstream_identity)) {
+    co_return base::Error(base::ErrorCode::kWrongLink, "start", config_.state_file,
+                          fmt::format("the state file belongs to a link into cluster {}, and {} is cluster {}",
+                                      link_.downstream_identity, downstream_.status.url, down->links.identity()),
+                          "give the state file of this pair, or a new one");
+  }
+  auto up_call = read_links(*upstream_.client, *rules_->marker());
+  auto up = co_await std::move(up_call);
+  if (!up || !up->present) co_return base::ok();
+  link_.upstream_identity = up->links.identity();
+  LinkInView ours;
+  ours.link_id = link_.id;
+  ours.upstream = link_.upstream;
+  ours.upstream_identity = link_.upstream_identity;
+  ours.downstream = link_.downstream;
+  ours.downstream_identity = down && down->present ? down->links.identity() : link_.downstream_identity;
+  ours.rules = &*rules_;
+  auto streams_call = upstream_.client->call(iggy::GetStreams{});
+  auto streams = co_await std::move(streams_call);
+  if (streams && std::holds_alternative<iggy::Streams>(*streams)) {
+    for (const iggy::Stream& stream : std::get<iggy::Streams>(*streams).streams) {
+      auto topics_call = upstream_.client->call(iggy::GetTopics{stream.name});
+      auto topics = co_await std::move(topics_call);
+      if (!topics || !std::holds_alternative<iggy::Topics>(*topics)) continue;
+      for (const iggy::Topic& topic : std::get<iggy::Topics>(*topics).topics) {
+        const base::TopicName name{stream.name, topic.name};
+        if (rules_->target(name)) ours.sources.push_back(name);
+      }
+    }
+  }
+  const std::vector<std::string> loops = reverse_links(up->links, ours, clock_.wall_micros());
+  if (!loops.empty()) {
+    co_return base::Error(base::ErrorCode::kInvalidArgument, "start", "link", fmt::format("{}", fmt::join(loops, "; ")),
+                          "end the other link, or exclude those topics");
+  }
+  co_return base::ok();
+}
+
+base::Task<base::Status> Supervisor::save_generation(std::uint64_t generation) {
+  link_.generation = generation;
+  state::Transaction transaction;
+  transaction.link = link_;
+  auto applying = store_.apply(std::move(transaction));
+  auto applied = co_await std::move(applying);
+  CO_RETURN_IF_ERROR(applied);
+  co_return base::ok();
+}
+
+// The record of the link downstream: are we its only writer?
+base::Task<base::Status> Supervisor::take_lease() {
+  if (!rules_->marker()) {
+    spdlog::warn("marker is off: nothing keeps a second process from writing into the same topics");
+    co_return base::ok();
+  }
+  MarkerOptions options;
+  options.topic = *rules_->marker();
+  options.link_id = link_.id;
+  options.stored_generation = link_is_new_ ? 0 : link_.generation;
+  options.process = fmt::format("{}@{}:{}", random_hex().substr(0, 16), host_name(), getpid());
+  options.stored_identity = link_.downstream_identity;
+  options.fresh_identity = random_hex();
+  options.upstream = link_.upstream;
+  options.downstream = link_.downstream;
+  options.upstream_identity = link_.upstream_identity;
+  options.topics = config_.topics;
+  options.exclude = config_.exclude;
+  options.rename = config_.rename;
+  marker_ = std::make_unique<Marker>(*downstream_.client, clock_, std::move(options));
+  base::Backoff backoff({config_.retry_initial_backoff, config_.retry_max_backoff}, 3);
+  while (true) {
+    state_detail_ = "taking the link's record downstream";
+    auto acquiring = marker_->acquire([this](std::uint64_t generation) { return save_generation(generation); });
+    auto acquired = co_await std::move(acquiring);
+    if (acquired) break;
+    const base::ErrorCode code = acquired.error().code();
+    if (stop_.is_set() || code == base::ErrorCode::kFenced || code == base::ErrorCode::kPermission ||
+        config_.until_caught_up) {
+      co_return std::move(acquired).error();
+    }
+    spdlog::warn("{}", acquired.error().to_string());
+    auto wait = base::wait_until(clock_, stop_, clock_.now() + backoff.next());
+    co_await std::move(wait);
+  }
+  link_.downstream_identity = marker_->identity();
+  auto saving = save_generation(marker_->generation());
+  auto saved = co_await std::move(saving);
+  CO_RETURN_IF_ERROR(saved);
+  auto looking = marker_->visible_through(*upstream_.client);
+  auto same = co_await std::move(looking);
+  same_cluster_ = same && *same;
+  if (same_cluster_) spdlog::warn("both URLs are one cluster: only topics that are renamed can be copied");
+  background_.spawn(hold_lease());
+  co_return base::ok();
+}
+
+base::Task<void> Supervisor::hold_lease() {
+  auto holding = marker_->run(lease_stop_);
+  auto held = co_await std::move(holding);
+  lease_ended_.set();
+  if (held || held.error().is_cancelled()) co_return;
+  state_ = "fenced";
+  state_detail_ = held.error().to_string();
+  spdlog::error("{}", state_detail_);
+  ended_ = held.error();
+}
+
 base::Task<base::Status> Supervisor::reconcile_loop() {
   base::Backoff backoff({config_.retry_initial_backoff, config_.retry_max_backoff}, 2);
   while (!stop_.is_set()) {
@@ -201,7 +330,10 @@ base::Task<base::Status> Supervisor::reconcile_loop() {
     const base::TimePoint next = clock_.now() + wait_for;
     while (!stop_.is_set() && clock_.now() < next) {
       if (ended_) co_return *ended_;
-      if (config_.until_caught_up && reconciled_ && everything_caught_up()) co_return base::ok();
+      if (config_.until_caught_up && reconciled_ && everything_caught_up()) {
+        ended_by_itself_ = true;
+        co_return base::ok();
+      }
       auto wait = base::wait_until(clock_, stop_, std::min(next, clock_.now() + std::chrono::milliseconds(100)));
       co_await std::move(wait);
     }
@@ -252,6 +384,7 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   options.uncommitted_batches_max = config_.uncommitted_batches_max;
   options.stuck_after = config_.stuck_after;
   options.retry = {config_.retry_initial_backoff, config_.retry_max_backoff};
+  options.tally_digest = config_.until_caught_up;
   options.seed = std::hash<std::string>{}(wanted.key.to_string());
   options.resync.confirm_for = config_.confirm_for;
   if (wanted.present_at_link_start) options.resync.start = config_.start;
@@ -263,7 +396,8 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
                                              sink_legacy && !source_legacy ? link_.id : std::string());
   slot.sink =
       std::make_unique<IggySink>(clock_, *downstream_.client, watcher(downstream_, wanted.downstream),
-                                 wanted.downstream, wanted.key.partition, config_.batch_bytes, config_.fence_timeout);
+                                 wanted.downstream, wanted.key.partition, config_.batch_bytes, config_.fence_timeout,
+                                 marker_ ? [this] { return marker_->may_send(); } : std::function<bool()>());
   slot.pipeline =
       std::make_unique<PartitionPipeline>(io_, clock_, wanted.key, wanted.downstream, *slot.source, *slot.sink, store_,
                                           *committer_, budget_, options, std::move(row));
@@ -298,6 +432,16 @@ base::Task<void> Supervisor::stop_in_order() {
   }
   auto all = waiting.close();
   co_await std::move(all);
+  lease_stop_.set();
+  if (drained.is_set() && marker_ && marker_->generation() != 0) {
+    auto ending = base::wait_until(clock_, lease_ended_, clock_.now() + std::chrono::seconds(2));
+    co_await std::move(ending);
+  }
+  if (drained.is_set() && lease_ended_.is_set()) {
+    auto releasing = marker_->release();
+    auto released = co_await std::move(releasing);
+    if (!released) spdlog::warn("{}", released.error().to_string());
+  }
   committer_->drain(clock_.now() + std::chrono::seconds(5));
   state_ = "stopped";
   publish();

@@ -22,8 +22,10 @@
 #include "replicator/commands.h"
 #include "replicator/config.h"
 #include "replicator/iggy_partition.h"
+#include "replicator/marker.h"
 #include "replicator/partition_pipeline.h"
 #include "replicator/reconciler.h"
+#include "replicator/run.h"
 #include "replicator/status.h"
 
 namespace replicator {
@@ -38,6 +40,9 @@ class Supervisor final : public Commands {
   // kCredentials, kNotIggy, kUnsupported, kConnectFailed (until_caught_up only), kWrongLink, kFenced, kInvalidArgument,
   // kStateUnavailable.
   base::Task<base::Status> run();
+  // After run() has ended, on its thread.
+  std::vector<PartitionReceipt> receipts() const;
+  bool ended_by_itself() const { return ended_by_itself_; }
   // Idempotent, any thread. run() ends within drain_timeout plus a second.
   void request_stop();
 
@@ -71,6 +76,10 @@ class Supervisor final : public Commands {
   base::Task<base::Status> start();
   base::Task<base::Status> connect(End& end);
   base::Task<base::Status> load_link();
+  base::Task<base::Status> take_lease();
+  base::Task<base::Status> refuse_loops();
+  base::Task<base::Status> save_generation(std::uint64_t generation);
+  base::Task<void> hold_lease();
   base::Task<base::Status> reconcile_loop();
   base::Task<base::Status> reconcile_once();
   base::Task<void> stop_in_order();
@@ -107,6 +116,7 @@ class Supervisor final : public Commands {
   state::LinkRow link_;
   bool link_is_new_ = false;
   std::map<base::PartitionKey, state::PartitionRow> rows_;  // as loaded at start, for pipelines not yet started
+  std::unique_ptr<Marker> marker_;                          // none when marker = "off"
   bool same_cluster_ = false;
   std::unique_ptr<Committer> committer_;
   MemoryBudget budget_;
@@ -120,9 +130,12 @@ class Supervisor final : public Commands {
   base::TaskGroup background_;
   base::Event stop_;
   base::Event publish_stop_;
+  base::Event lease_stop_;
+  base::Event lease_ended_;
   std::atomic<bool> stopped_ = false;
   std::string state_ = "starting", state_detail_;
   std::uint64_t started_at_ = 0;
+  bool ended_by_itself_ = false;
   std::optional<base::Error> ended_;  // why run() ends, when not asked to
 };
 

@@ -121,4 +121,26 @@ bool Supervisor::everything_caught_up() {
   return all;
 }
 
+std::vector<PartitionReceipt> Supervisor::receipts() const {
+  std::vector<PartitionReceipt> receipts;
+  for (const auto& [key, slot] : slots_) {
+    const PartitionStatus status = slot.pipeline->status();
+    const PipelineTally& tally = slot.pipeline->tally();
+    PartitionReceipt receipt;
+    receipt.key = key;
+    receipt.downstream = status.downstream;
+    receipt.up_begin = tally.first.value_or(status.committed);
+    receipt.up_end = status.committed;
+    receipt.copied = tally.copied;
+    receipt.copied_bytes = tally.copied_bytes;
+    receipt.skipped = status.counters.skipped;
+    if (tally.copied > 0) receipt.digest = tally.digest.to_string();
+    receipt.complete = slot.target && status.committed >= *slot.target && !status.fault.active();
+    if (!receipt.complete)
+      receipt.detail = status.fault.active() ? status.fault.kind + ": " + status.fault.detail : status.waits_for;
+    receipts.push_back(std::move(receipt));
+  }
+  return receipts;
+}
+
 }  // namespace replicator

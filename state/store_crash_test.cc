@@ -113,7 +113,7 @@ TEST(StoreCrash, ALimitOnTheFileIsNoLossAndEndsWithTheLimit) {
   std::uint64_t watermark = 0;
   std::optional<base::Error> error;
   {
-    const Limit limit(512 * 1024);
+    const Limit limit(524'288);
     while (!error && watermark < 10'000) {
       auto applied = store->apply(with(advance(watermark, 1)));
       if (applied) {

@@ -38,7 +38,7 @@ void StoreThread::run() {
     jobs_.pop_front();
     lock.unlock();
     job(*store_);
-    job = nullptr;  // what it holds belongs to the caller's io_context: let go before waiting
+    job = nullptr;  // it holds a caller's executor: let go before waiting
     lock.lock();
   }
 }
@@ -48,10 +48,13 @@ template <class T>
 base::Task<base::Result<T>> StoreThread::on_thread(std::function<base::Result<T>(Store&)> call) {
   auto executor = co_await asio::this_coro::executor;
   auto start = [this, executor, call = std::move(call)](auto handler) mutable {
-    enqueue([handler = std::move(handler), work = asio::make_work_guard(executor),
+    // The guard keeps the caller's io_context running; it goes back with the result and ends there.
+    enqueue([handler = std::move(handler), guard = asio::make_work_guard(executor), executor,
              call = std::move(call)](Store& store) mutable {
-      auto complete = [handler = std::move(handler), result = call(store)]() mutable { handler(std::move(result)); };
-      asio::post(work.get_executor(), std::move(complete));
+      auto complete = [handler = std::move(handler), guard = std::move(guard), result = call(store)]() mutable {
+        handler(std::move(result));
+      };
+      asio::post(executor, std::move(complete));
     });
   };
   auto waiting =

@@ -2,6 +2,8 @@
 // Method: real threads and a real file; run under ThreadSanitizer as well.
 #include "state/store_thread.h"
 
+#include <array>
+#include <atomic>
 #include <latch>
 #include <thread>
 
@@ -53,20 +55,22 @@ Task<Result<std::uint64_t>> commit_in_steps(AsyncStore& store, std::uint32_t par
 
 TEST(StoreThread, ServesManyThreadsAndResumesEachOnItsOwn) {
   const testing::TempFolder folder;
+  constexpr std::uint32_t kThreads = 4;
+  std::array<asio::io_context, kThreads> contexts;  // outlive the store thread
+  std::array<std::uint64_t, kThreads> watermarks{};
   {
     StoreThread store(open_or_die(folder.file("state.db")));
     std::vector<std::thread> threads;
-    std::vector<std::uint64_t> watermarks(4);
-    for (std::uint32_t partition = 0; partition < 4; ++partition) {
+    threads.reserve(kThreads);
+    for (std::uint32_t partition = 0; partition < kThreads; ++partition) {
       threads.emplace_back([&, partition] {
-        asio::io_context io;
-        auto result = base::testing::run_until_done(io, commit_in_steps(store, partition, 25));
+        auto result = base::testing::run_until_done(contexts[partition], commit_in_steps(store, partition, 25));
         watermarks[partition] = result ? *result : 0;
       });
     }
     for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(watermarks, std::vector<std::uint64_t>(4, 25));
   }
+  EXPECT_EQ(watermarks, (std::array<std::uint64_t, kThreads>{25, 25, 25, 25}));
   EXPECT_EQ(open_or_die(folder.file("state.db"))->partitions()->size(), 4U);
 }
 
@@ -152,19 +156,16 @@ TEST(StoreThread, TheDestructorFinishesWhatWasQueued) {
   io.run();  // and their callers get their results
 }
 
-Task<void> ring(std::latch& gate) {
+// Ends as soon as the transaction has begun, so that `||` cancels it; only then lets it go on.
+Task<void> overtake(std::latch& begun, std::latch& gate) {
+  begun.wait();
   gate.count_down();
   co_return;
 }
 
-// `||` cancels the loser: the transaction that has begun is carried out, and awaited, all the same.
 Task<int> race(AsyncStore& store, std::latch& begun, std::latch& gate, std::atomic<int>& applied) {
   using namespace asio::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
-  auto both = apply_once(store) || [](std::latch& first, std::latch& second) -> Task<void> {
-    first.wait();
-    auto ringing = ring(second);
-    co_await std::move(ringing);
-  }(begun, gate);
+  auto both = apply_once(store) || overtake(begun, gate);
   co_await std::move(both);
   co_return applied.load();
 }

@@ -37,7 +37,8 @@ ReplyHeader read_reply_header(base::ByteView bytes);
 // ------------------------------------------------------------------------------------------------------------------
 
 // A whole frame. kUnsupported when 0.8 has no such command, kInvalidArgument when a value can't be expressed (name of 0
-// or more than 255 bytes, partition >= 2^20). SendMessages: use codec/send.h.
+// or more than 255 bytes, partition >= 2^20). SendMessages is copied as it is, with any partitioning, for tests and
+// tools; the replicator uses codec/send.h.
 base::Result<base::Bytes> encode_request(const Request& request);
 
 // The payload of a successful reply to `request`. `frame` is the buffer that `payload` views into; polled records keep
@@ -48,7 +49,9 @@ base::Result<Reply> decode_reply(const Request& request, base::ByteView payload,
 // ------------------------------------------------------------------------------------------------------
 
 // The request of a frame with `code`. The error's wire_status is what a 0.8.0 server answers (3, 4, 4009, 4031 …).
-// Trailing bytes are ignored, as the server does. SendMessages' records view into `payload`.
+// Trailing bytes are ignored, as the server does. SendMessages' records view into `payload`. What depends on more than
+// the layout stays with the caller: lengths of credentials (43, 44, 50), counts (2015), client 0 (101), missing
+// targets.
 base::Result<Request> decode_request(std::uint32_t code, base::ByteView payload);
 
 // Whole frames. Records of PolledMessages are written with their offset, timestamp, id and a fresh checksum.

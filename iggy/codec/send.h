@@ -1,10 +1,12 @@
 // Encodes send_messages to one explicit partition, in either dialect, from Records of either dialect, without copying
 // large payloads.
 //
-// Same dialect: stored bytes are forwarded (legacy: the message area as it is; vsr: a whole stored batch as it is).
-// Runs that are not one whole stored batch are merged: frame headers rebuilt, deltas renumbered from 0, checksums
-// recomputed; bodies below kCopyBelow bytes are copied into the scratch block, larger ones are gathered from where they
-// are.
+// Same dialect: a record goes out in its stored form (Record::raw) when nothing in it has to change; neighbours in
+// memory are one piece. legacy: the server sets offset, timestamp and checksum anew. vsr: a frame keeps its checksum
+// when its two deltas stay what they are, which is so for every frame of a whole stored batch and of the beginning of
+// one; only the batch header is written anew, with the server's fields 0. Every other record gets a new header, deltas
+// counted from 0 and a new checksum; bodies below kCopyBelow bytes are copied into the scratch block, larger ones are
+// gathered from where they are.
 #pragma once
 
 #include <span>
@@ -17,7 +19,7 @@
 
 namespace iggy {
 
-inline constexpr std::size_t kCopyBelow = 8 * 1024;
+inline constexpr std::size_t kCopyBelow = 8UL * 1024;
 
 // What one send can hold. `max_bytes` counts the whole frame.
 struct SendLimits {
@@ -27,7 +29,8 @@ struct SendLimits {
   std::uint32_t max_payload = 0;      // of one message
   std::uint32_t max_headers = 0;      // of one message
 };
-// legacy: 64,000,000 payload, 100,000 headers (enforced by the server). vsr: the 64 MiB frame; span 2^32 - 1 µs.
+// legacy: 64,000,000 payload, 100,000 headers (enforced by the server), 64 MiB frame (our own bound: it has none).
+// vsr: only the 64 MiB frame limits sizes; span 2^32 - 1 µs. Both: 1,000,000 records.
 SendLimits send_limits(Dialect dialect);
 
 // Bytes on the wire that `record` adds to a send.
@@ -48,7 +51,8 @@ struct OutgoingSend {
 };
 
 // REQUIRES: !records.empty() and fit() allows all of them. The bytes are those of a validated batch: contiguous deltas,
-// right checksums.
+// right checksums. kInvalidArgument when a name or the partition can't be expressed; kInvalidRecord when a single
+// record is within some bytes of the frame limit and the names are too long for it (fit() does not know them).
 base::Result<OutgoingSend> encode_send(Dialect dialect, const base::TopicName& topic, std::uint32_t partition,
                                        std::span<const base::Record> records);
 

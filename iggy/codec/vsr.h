@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 
 #include "base/result.h"
@@ -90,6 +91,11 @@ struct Eviction {
 };
 // SDK error code of an eviction reason (9 → 42, 14 → 14003 …).
 std::uint32_t status_of_eviction(std::uint8_t reason);
+
+// What an eviction means to the requests that were outstanding: the session is gone. 9, 10, 11 kCredentials; 14
+// kUnsupported, with the server's window; 1, 7, 8, 12, 13 kConnectionLost (log in again, 12 with another client id);
+// the others kServerRefused.
+base::Error error_of_eviction(const Eviction& eviction, std::string operation);
 
 // kMalformed when a server closes the connection: size outside 256..kMaxFrame, or a command byte above 29. Other
 // commands than kRequest are ignored by servers, and refused with silence by decode_request(). REQUIRES: bytes.size()

@@ -1,21 +1,22 @@
 #include <gtest/gtest.h>
 
-#include "iggy/codec/testing/vsr_inputs.h"
+#include "base/digest.h"
+#include "iggy/codec/send.h"
+#include "iggy/codec/vsr_golden.h"
 
 namespace iggy::vsr {
 namespace {
 
-using testing::build_batch;
-using testing::from_hex;
-using testing::Json;
-using testing::Message;
-using testing::to_hex;
+using golden::build_batch;
+using golden::from_hex;
+using golden::Message;
+using golden::to_hex;
 
-base::Bytes golden(const std::string& name) {
-  static const Json all = testing::read_json("iggy/codec/golden/vsr/vectors.json");
-  for (const Json& entry : all)
-    if (entry["name"] == name) return from_hex(entry["bytes_hex"].get<std::string>());
-  throw std::runtime_error("no vector " + name);
+base::Bytes vector_named(std::string_view name) {
+  static const auto all = golden::load_vectors("iggy/codec/golden/vsr/vectors.json");
+  const auto at = std::ranges::find(all, name, &golden::Vector::name);
+  if (at == all.end()) throw std::runtime_error("no vector " + std::string(name));
+  return at->bytes.value();
 }
 
 base::Bytes text(std::string_view value) {
@@ -54,16 +55,16 @@ void expect_refused(const base::Bytes& batch, std::string_view why, bool verify 
 }
 
 TEST(VsrBatch, GoldenBatchesAreWhatTheRulesSay) {
-  EXPECT_EQ(to_hex(build_batch(hello_world())), to_hex(golden("batch/as_sent")));
-  EXPECT_EQ(to_hex(build_batch(hello_world(), 0, 100, kOrigin + 500'000)), to_hex(golden("batch/as_stored")));
+  EXPECT_EQ(to_hex(build_batch(hello_world())), to_hex(vector_named("batch/as_sent")));
+  EXPECT_EQ(to_hex(build_batch(hello_world(), 0, 100, kOrigin + 500'000)), to_hex(vector_named("batch/as_stored")));
   EXPECT_EQ(to_hex(build_batch(hello_world(), 3, 5000, kOrigin + 500'000)),
-            to_hex(golden("batch/as_stored_partition_3")));
-  EXPECT_EQ(read_batch_header(golden("batch/as_sent"))->batch_checksum, 0xe1bb58def2c2038dULL);
-  EXPECT_EQ(read_batch_header(golden("batch/as_stored"))->batch_checksum, 0x05636233688d51eaULL);
+            to_hex(vector_named("batch/as_stored_partition_3")));
+  EXPECT_EQ(read_batch_header(vector_named("batch/as_sent"))->batch_checksum, 0xe1bb58def2c2038dULL);
+  EXPECT_EQ(read_batch_header(vector_named("batch/as_stored"))->batch_checksum, 0x05636233688d51eaULL);
 }
 
 TEST(VsrBatch, RecordsViewIntoTheBatch) {
-  const base::Bytes batch = golden("batch/as_stored");
+  const base::Bytes batch = vector_named("batch/as_stored");
   const std::vector<base::Record> records = decode(batch);
   ASSERT_EQ(records.size(), 2U);
   const base::Record& second = records[1];
@@ -80,7 +81,7 @@ TEST(VsrBatch, RecordsViewIntoTheBatch) {
 }
 
 TEST(VsrBatch, HeaderRoundTrip) {
-  const base::Bytes batch = golden("batch/as_stored_partition_3");
+  const base::Bytes batch = vector_named("batch/as_stored_partition_3");
   const auto header = read_batch_header(batch);
   ASSERT_TRUE(header);
   EXPECT_EQ(header->partition_id, 3U);
@@ -95,7 +96,7 @@ TEST(VsrBatch, HeaderRoundTrip) {
 }
 
 TEST(VsrBatch, EveryCutIsRefused) {
-  const base::Bytes whole = golden("batch/as_stored");
+  const base::Bytes whole = vector_named("batch/as_stored");
   for (std::size_t size = 0; size < whole.size(); ++size) {
     for (const bool verify : {false, true}) {
       const base::Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
@@ -106,7 +107,7 @@ TEST(VsrBatch, EveryCutIsRefused) {
 }
 
 TEST(VsrBatch, EveryFlippedBitIsNoticed) {
-  base::Bytes batch = golden("batch/as_stored");
+  base::Bytes batch = vector_named("batch/as_stored");
   for (std::size_t i = 0; i < batch.size() * 8; ++i) {
     const std::byte mask{static_cast<unsigned char>(1U << (i % 8))};
     batch[i / 8] ^= mask;
@@ -117,7 +118,7 @@ TEST(VsrBatch, EveryFlippedBitIsNoticed) {
 }
 
 TEST(VsrBatch, RefusalsNameTheReason) {
-  const base::Bytes good = golden("batch/as_stored");
+  const base::Bytes good = vector_named("batch/as_stored");
   const auto with = [&good]<class T>(std::size_t at, T value) {
     base::Bytes batch = good;
     base::store(batch.data() + at, value);
@@ -140,7 +141,7 @@ TEST(VsrBatch, RefusalsNameTheReason) {
 }
 
 TEST(VsrBatch, ChecksumsAreOnlyVerifiedWhenAsked) {
-  base::Bytes batch = golden("batch/as_stored");
+  base::Bytes batch = vector_named("batch/as_stored");
   batch.back() ^= std::byte{1};
   batch[40] ^= std::byte{1};
   std::vector<base::Record> records;
@@ -148,8 +149,8 @@ TEST(VsrBatch, ChecksumsAreOnlyVerifiedWhenAsked) {
 }
 
 TEST(VsrBatch, SliceIsWhatAPollReturns) {
-  const base::Bytes stored = golden("batch/as_stored");
-  EXPECT_EQ(to_hex(slice_batch(stored, 1, 1)), to_hex(golden("batch/sliced_second_message")));
+  const base::Bytes stored = vector_named("batch/as_stored");
+  EXPECT_EQ(to_hex(slice_batch(stored, 1, 1)), to_hex(vector_named("batch/sliced_second_message")));
   EXPECT_EQ(read_batch_header(slice_batch(stored, 1, 1))->batch_checksum, 0xf8af4b05ee813c88ULL);
   EXPECT_EQ(to_hex(slice_batch(stored, 0, 2)), to_hex(stored));
 }
@@ -253,7 +254,7 @@ TEST(VsrPoll, ABrokerWritesRecordsOfItsOwnAsValidBatches) {
 
 // What a server does with a send whose body is not right: 20 for the address, silence for the batch.
 TEST(VsrSend, Admission) {
-  const base::Bytes batch = golden("batch/as_sent");
+  const base::Bytes batch = vector_named("batch/as_sent");
   const auto answer = [](const base::Bytes& body) -> int {
     const auto request =
         decode_request({.command = 5, .client = {1, 0}, .request = 1, .operation = 160, .session = 1, .code = 0}, body);
@@ -290,6 +291,34 @@ TEST(VsrSend, Admission) {
   base::Bytes bad_checksum = good;
   bad_checksum.back() ^= std::byte{1};
   EXPECT_EQ(answer(bad_checksum), 0);
+}
+
+// What our own sends are made of passes the same admission, also when it was cut from the middle of a stored batch.
+TEST(VsrSend, OurSendsAreAdmitted) {
+  const base::Bytes slice = slice_batch(five(), 2, 3);
+  const base::Bytes whole = vector_named("batch/as_stored");
+  std::vector<base::Record> records = decode(slice);
+  for (const base::Record& record : decode(whole)) records.push_back(record);
+  for (std::size_t count = 1; count <= records.size(); ++count) {
+    const auto send = encode_send(Dialect::kVsr11, {"orders", "events"}, 4, std::span(records).first(count));
+    ASSERT_TRUE(send) << send.error().to_string();
+    base::Bytes frame;
+    for (const base::ByteView piece : send->pieces) frame.insert(frame.end(), piece.begin(), piece.end());
+    auto header = read_request_header(frame);
+    ASSERT_TRUE(header);
+    header->client = {1, 0};
+    header->session = header->request = 1;
+    const auto request = decode_request(*header, base::ByteView(frame).subspan(kHeaderSize));
+    ASSERT_TRUE(request) << request.error().to_string();
+    const SendMessages& sent = std::get<SendMessages>(*request);
+    EXPECT_EQ(sent.topic, Ident("events"));
+    EXPECT_EQ(sent.partitioning.partition, 4U);
+    ASSERT_EQ(sent.records.size(), count);
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(base::load<std::uint32_t>(sent.records[i].raw.data() + 24), i) << "deltas count from 0";
+      EXPECT_EQ(base::digest_of(sent.records[i]), base::digest_of(records[i]));
+    }
+  }
 }
 
 }  // namespace

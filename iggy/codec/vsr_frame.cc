@@ -71,6 +71,42 @@ std::uint32_t status_of_eviction(std::uint8_t reason) {
   }
 }
 
+base::Error error_of_eviction(const Eviction& eviction, std::string operation) {
+  const auto name = [&]() -> std::string {
+    switch (eviction.reason) {
+      case kNoSession:
+        return "no session";
+      case kSessionTooLow:
+        return "a newer login of the same client id exists";
+      case kSessionReleaseMismatch:
+        return "session of another release";
+      case kInvalidCredentials:
+        return "wrong user name or password";
+      case kInvalidToken:
+        return "wrong access token";
+      case kUserInactive:
+        return "the user is inactive";
+      case kSessionError:
+        return "the client id belongs to another user";
+      case kStaleClient:
+        return "heartbeats missed";
+      case kIncompatibleProtocol:
+        return "the server takes protocol words " + std::to_string(eviction.protocol_min) + " to " +
+               std::to_string(eviction.protocol_max) + ", not " + std::to_string(kProtocolWord);
+      case kMalformedLogin:
+        return "malformed login";
+      default:
+        return "eviction with reason " + std::to_string(eviction.reason);
+    }
+  }();
+  const std::uint32_t status = status_of_eviction(eviction.reason);
+  const base::ErrorCode code =
+      eviction.reason == kUserInactive ? base::ErrorCode::kCredentials : error_of_status(status, "").code();
+  base::Error error(code, std::move(operation), "", name);
+  error.with_status(status);
+  return error;
+}
+
 base::Result<RequestHeader> read_request_header(base::ByteView bytes) {
   base::check(bytes.size() >= kHeaderSize, "a whole header was read");
   const std::byte* from = bytes.data();

@@ -8,53 +8,42 @@
 
 #include "base/digest.h"
 #include "iggy/codec/primitives.h"
-#include "iggy/codec/testing/golden.h"
-#include "iggy/codec/testing/vsr_inputs.h"
+#include "iggy/codec/vsr_golden.h"
 
 namespace iggy::vsr {
 namespace {
 
-using testing::from_hex;
-using testing::Json;
-using testing::number;
-using testing::to_hex;
-using testing::wide;
+using golden::from_hex;
+using golden::number;
+using golden::to_hex;
+using golden::Vector;
+using golden::wide;
+using Json = nlohmann::json;
 
-const Json& vectors() {
-  static const Json all = testing::read_json("iggy/codec/golden/vsr/vectors.json");
+const std::vector<Vector>& vectors() {
+  static const std::vector<Vector> all = golden::load_vectors("iggy/codec/golden/vsr/vectors.json");
   return all;
 }
 
-const Json& vector_named(const std::string& name) {
-  for (const Json& entry : vectors())
-    if (entry["name"] == name) return entry;
-  throw std::runtime_error("no vector " + name);
+base::Bytes bytes_named(std::string_view name) {
+  const auto at = std::ranges::find(vectors(), name, &Vector::name);
+  if (at == vectors().end()) throw std::runtime_error("no vector " + std::string(name));
+  return at->bytes.value();
 }
 
-base::Bytes bytes_named(const std::string& name) {
-  return from_hex(vector_named(name)["bytes_hex"].get<std::string>());
-}
-
-// A header that a server would accept for the body of `entry`.
-RequestHeader header_for(const Json& entry) {
-  const Json& command = entry["command"];
-  const auto operation = command["operation"].get<std::uint8_t>();
-  const bool login = operation == 1;
+// A header that a server would accept for the body of `vector`.
+RequestHeader header_for(const Vector& vector) {
+  const bool login = vector.operation == 1;
   return {.command = 5,
           .client = {1, 2},
           .request = login ? 0U : 1U,
-          .operation = operation,
+          .operation = static_cast<std::uint8_t>(vector.operation),
           .session = login ? 0U : 1U,
-          .code = command["code_on_wire"].get<bool>() ? command["code"].get<std::uint32_t>() : 0};
+          .code = vector.operation == 2 ? vector.code : 0};
 }
 
-// A request that is answered by operation `operation`, code `code`.
-Request request_for(std::uint8_t operation, std::uint32_t code) {
-  Request found = Ping{};
-  testing::for_each_request([&](const Request& request, std::uint8_t its_operation, std::uint32_t its_code) {
-    if (its_operation == operation && (operation != 2 || its_code == code)) found = request;
-  });
-  return found;
+Request request_for(std::uint32_t operation, std::uint32_t code) {
+  return golden::request_with(static_cast<Operation>(operation), operation == 2 ? code : 0);
 }
 
 // Each cut of `whole` is refused, or is a complete shorter one: then it decodes to exactly itself.
@@ -68,8 +57,8 @@ void expect_every_cut(base::ByteView whole, const std::string& name,
   }
 }
 
-void check_request_body(const Json& entry, base::ByteView body) {
-  const std::string name = entry["name"];
+void check_request_body(const Vector& entry, base::ByteView body) {
+  const std::string& name = entry.name;
   const RequestHeader header = header_for(entry);
   const auto request = decode_request(header, body);
   ASSERT_TRUE(request) << name << ": " << request.error().to_string();
@@ -78,7 +67,7 @@ void check_request_body(const Json& entry, base::ByteView body) {
   EXPECT_TRUE(std::ranges::equal(*again, body)) << name << "\n" << to_hex(*again).substr(0, 2000);
   EXPECT_EQ(std::to_underlying(operation_of(*request)), header.operation) << name;
 
-  testing::Built built = testing::request_from(entry);
+  golden::Built built = golden::request_of(entry);
   ASSERT_TRUE(built.request) << name << " cannot be built from its inputs";
   EXPECT_EQ(built.request->index(), request->index()) << name;
   const auto encoded = encode_body(*built.request);
@@ -92,12 +81,12 @@ void check_request_body(const Json& entry, base::ByteView body) {
   });
 }
 
-void check_request_frame(const Json& entry, const base::Bytes& frame) {
-  const std::string name = entry["name"];
+void check_request_frame(const Vector& entry, const base::Bytes& frame) {
+  const std::string& name = entry.name;
   const auto header = read_request_header(frame);
   ASSERT_TRUE(header) << name;
   ASSERT_EQ(header->size, frame.size()) << name;
-  EXPECT_EQ(header->operation, entry["command"]["operation"].get<std::uint8_t>()) << name;
+  EXPECT_EQ(header->operation, entry.operation) << name;
   const auto request = decode_request(*header, base::ByteView(frame).subspan(kHeaderSize));
   ASSERT_TRUE(request) << name << ": " << request.error().to_string();
   const auto again = encode_request(*request, {header->client, header->session, header->request});
@@ -108,28 +97,28 @@ void check_request_frame(const Json& entry, const base::Bytes& frame) {
     return;
   }
   EXPECT_EQ(to_hex(*again), to_hex(frame)) << name;
-  const Json& inputs = entry["inputs"].contains("header") ? entry["inputs"]["header"] : entry["inputs"];
+  const Json& inputs = entry.inputs.contains("header") ? entry.inputs["header"] : entry.inputs;
   EXPECT_EQ(header->client, wide(inputs["client"])) << name;
   EXPECT_EQ(header->session, number(inputs["session"])) << name;
   EXPECT_EQ(header->request, number(inputs["request"])) << name;
 }
 
-void check_eviction(const Json& entry, const base::Bytes& frame) {
-  const std::string name = entry["name"];
+void check_eviction(const Vector& entry, const base::Bytes& frame) {
+  const std::string& name = entry.name;
   const auto header = read_reply_header(frame);
   ASSERT_TRUE(header) << name;
   const auto* eviction = std::get_if<Eviction>(&*header);
   ASSERT_NE(eviction, nullptr) << name;
-  const Json& inputs = entry["inputs"];
+  const Json& inputs = entry.inputs;
   EXPECT_EQ(eviction->reason, inputs["reason"]) << name;
   EXPECT_EQ(eviction->protocol_max, inputs.value("server_protocol_version", 0U)) << name;
   EXPECT_EQ(eviction->protocol_min, inputs.value("server_protocol_version_min", 0U)) << name;
   EXPECT_EQ(to_hex(encode_eviction(wide(inputs["client"]), *eviction)), to_hex(frame)) << name;
 }
 
-void check_refusal(const Json& entry, const base::Bytes& frame) {
-  const std::string name = entry["name"];
-  const Json& inputs = entry["inputs"];
+void check_refusal(const Vector& entry, const base::Bytes& frame) {
+  const std::string& name = entry.name;
+  const Json& inputs = entry.inputs;
   const auto read = read_reply_header(frame);
   ASSERT_TRUE(read) << name;
   const ReplyHeader& header = std::get<ReplyHeader>(*read);
@@ -147,12 +136,12 @@ void check_refusal(const Json& entry, const base::Bytes& frame) {
       << name;
 }
 
-void check_reply_payload(const Json& entry, const Request& request, base::ByteView payload) {
-  const std::string name = entry["name"];
+void check_reply_payload(const Vector& entry, const Request& request, base::ByteView payload) {
+  const std::string& name = entry.name;
   const auto reply = decode_payload(request, payload, nullptr, true);
   ASSERT_TRUE(reply) << name << ": " << reply.error().to_string();
   EXPECT_EQ(to_hex(encode_payload(*reply)), to_hex(payload)) << name;
-  if (const auto built = testing::reply_from(entry)) {
+  if (const auto built = golden::reply_of(entry)) {
     EXPECT_EQ(built->index(), reply->index()) << name;
     EXPECT_EQ(to_hex(encode_payload(*built)), to_hex(payload)) << name;
   } else {
@@ -165,13 +154,13 @@ void check_reply_payload(const Json& entry, const Request& request, base::ByteVi
   });
 }
 
-void check_reply_frame(const Json& entry, const base::Bytes& frame) {
-  const std::string name = entry["name"];
+void check_reply_frame(const Vector& entry, const base::Bytes& frame) {
+  const std::string& name = entry.name;
   const auto read = read_reply_header(frame);
   ASSERT_TRUE(read) << name;
   const ReplyHeader& header = std::get<ReplyHeader>(*read);
-  const auto operation = entry["command"]["operation"].get<std::uint8_t>();
-  const Request request = request_for(operation, entry["command"]["code"].get<std::uint32_t>());
+  const auto operation = entry.operation;
+  const Request request = request_for(operation, entry.code);
   EXPECT_EQ(header.size, frame.size()) << name;
   const auto body = base::ByteView(frame).subspan(kHeaderSize);
   const auto reply = decode_reply(request, header, body, nullptr, true);
@@ -192,31 +181,31 @@ void check_reply_frame(const Json& entry, const base::Bytes& frame) {
   });
 }
 
-void check_block(const Json& entry, const base::Bytes& block) {
-  const std::string name = entry["name"];
-  const Json& inputs = entry["inputs"];
+void check_block(const Vector& entry, const base::Bytes& block) {
+  const std::string& name = entry.name;
+  const Json& inputs = entry.inputs;
   WireReader reader(block);
   base::Bytes again;
   WireWriter writer(again);
   if (inputs.contains("identifier")) {
     const Ident ident = reader.ident();
-    EXPECT_EQ(ident, testing::ident_from(inputs["identifier"])) << name;
+    EXPECT_EQ(ident, golden::ident(inputs["identifier"])) << name;
     writer.ident(ident, "");
   } else if (inputs.contains("consumer")) {
     const Consumer consumer = reader.consumer();
-    EXPECT_EQ(consumer, testing::consumer_from(inputs["consumer"])) << name;
+    EXPECT_EQ(consumer, golden::consumer(inputs["consumer"])) << name;
     writer.consumer(consumer);
   } else if (inputs.contains("strategy")) {
     const PollStrategy strategy = reader.strategy();
-    EXPECT_EQ(strategy, testing::strategy_from(inputs["strategy"])) << name;
+    EXPECT_EQ(strategy, golden::strategy(inputs["strategy"])) << name;
     writer.strategy(strategy);
   } else if (inputs.contains("partitioning")) {
     const Partitioning partitioning = reader.partitioning();
-    EXPECT_EQ(partitioning, testing::partitioning_from(inputs["partitioning"])) << name;
+    EXPECT_EQ(partitioning, golden::partitioning(inputs["partitioning"])) << name;
     writer.partitioning(partitioning);
   } else if (name.starts_with("permissions/")) {
     const Permissions permissions = reader.permissions();
-    EXPECT_EQ(permissions, testing::permissions_from(inputs)) << name;
+    EXPECT_EQ(permissions, golden::permissions_of(inputs)) << name;
     writer.permissions(permissions);
   } else if (name.starts_with("user_headers/")) {
     EXPECT_TRUE(is_tlv_block(block)) << name;
@@ -250,38 +239,30 @@ void check_block(const Json& entry, const base::Bytes& block) {
 }
 
 // A request body that is given by its head, tail, length and hash.
-void check_large_body(const Json& entry) {
-  const std::string name = entry["name"];
-  const testing::Built built = testing::request_from(entry);
+void check_large_body(const Vector& entry) {
+  const std::string& name = entry.name;
+  const golden::Built built = golden::request_of(entry);
   ASSERT_TRUE(built.request) << name;
   const auto body = encode_body(*built.request);
   ASSERT_TRUE(body) << name;
-  EXPECT_EQ(body->size(), number(entry["length"])) << name;
-  const base::Bytes head = from_hex(entry["head_hex"].get<std::string>());
-  const base::Bytes tail = from_hex(entry["tail_hex"].get<std::string>());
-  EXPECT_EQ(to_hex(base::ByteView(*body).first(head.size())), to_hex(head)) << name;
-  EXPECT_EQ(to_hex(base::ByteView(*body).last(tail.size())), to_hex(tail)) << name;
-  std::uint64_t hash = base::xxh3_64(*body);
-  std::array<std::byte, 8> hash_bytes;
-  for (std::size_t i = 0; i < 8; ++i, hash <<= 8U) hash_bytes[i] = static_cast<std::byte>(hash >> 56U);
-  EXPECT_EQ(to_hex(hash_bytes), entry["xxh3_64_of_all_bytes"].get<std::string>()) << name;
+  EXPECT_TRUE(entry.matches(*body)) << name;
   check_request_body(entry, *body);
 }
 
 TEST(VsrVectors, EveryEntry) {
   std::size_t covered = 0;
-  for (const Json& entry : vectors()) {
-    const std::string name = entry["name"];
+  for (const Vector& entry : vectors()) {
+    const std::string& name = entry.name;
     SCOPED_TRACE(name);
-    const std::string direction = entry["direction"];
-    const std::string layer = entry["layer"];
+    const std::string& direction = entry.direction;
+    const std::string& layer = entry.layer;
     ++covered;
-    if (entry["bytes_hex"].is_null()) {
+    if (!entry.bytes) {
       check_large_body(entry);
       continue;
     }
-    const base::Bytes bytes = from_hex(entry["bytes_hex"].get<std::string>());
-    EXPECT_EQ(bytes.size(), number(entry["length"]));
+    const base::Bytes& bytes = *entry.bytes;
+    EXPECT_EQ(bytes.size(), entry.length);
     if (layer == "block") {
       check_block(entry, bytes);
     } else if (layer == "batch") {
@@ -297,8 +278,8 @@ TEST(VsrVectors, EveryEntry) {
       check_refusal(entry, bytes);
     } else if (direction == "reply" && layer == "payload") {
       const bool routing = name == "poll_routing/reply/payload";
-      const std::uint8_t operation = routing ? 2 : entry["command"]["operation"].get<std::uint8_t>();
-      const std::uint32_t code = routing ? 103 : entry["command"]["code"].get<std::uint32_t>();
+      const std::uint32_t operation = routing ? 2 : entry.operation;
+      const std::uint32_t code = routing ? 103 : entry.code;
       check_reply_payload(entry, request_for(operation, code), bytes);
     } else if (direction == "reply" && layer == "frame") {
       check_reply_frame(entry, bytes);
@@ -336,6 +317,19 @@ TEST(VsrFrames, EvictionsBecomeStatuses) {
                                                           {6, 3},   {7, 40},  {8, 40},  {9, 42},     {10, 53},
                                                           {11, 40}, {12, 40}, {13, 30}, {14, 14003}, {15, 4}};
   for (const auto& [reason, status] : expected) EXPECT_EQ(status_of_eviction(reason), status) << int{reason};
+}
+
+TEST(VsrFrames, EvictionsBecomeErrors) {
+  const auto error = [](std::uint8_t reason) { return error_of_eviction({0x3000, 0x3000, reason}, "login"); };
+  for (const auto reason : std::initializer_list<std::uint8_t>{9, 10, 11})
+    EXPECT_EQ(error(reason).code(), base::ErrorCode::kCredentials);
+  for (const auto reason : std::initializer_list<std::uint8_t>{1, 7, 8, 12, 13})
+    EXPECT_EQ(error(reason).code(), base::ErrorCode::kConnectionLost);
+  for (const auto reason : std::initializer_list<std::uint8_t>{0, 2, 6, 15, 200})
+    EXPECT_EQ(error(reason).code(), base::ErrorCode::kServerRefused);
+  EXPECT_EQ(error(14).code(), base::ErrorCode::kUnsupported);
+  EXPECT_EQ(error(14).message(), "the server takes protocol words 12288 to 12288, not 11264");
+  EXPECT_EQ(error(9).wire_status(), 42U);
 }
 
 TEST(VsrRequests, HeaderRules) {

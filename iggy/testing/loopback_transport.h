@@ -39,6 +39,10 @@ class LoopbackTransport final : public Transport {
   }
 
   base::Task<base::Status> write(std::span<const base::ByteView> pieces) override {
+    while (stalled_ && !out_->ended) {
+      auto waiting = out_->changed.wait();
+      co_await std::move(waiting);
+    }
     for (const base::ByteView piece : pieces) {
       if (out_->ended) co_return base::Error(base::ErrorCode::kConnectionLost, "connection", "", "broken pipe");
       const std::size_t count = std::min(piece.size(), out_->limit);
@@ -60,6 +64,11 @@ class LoopbackTransport final : public Transport {
     out_->limit = bytes;
     if (bytes == 0) cut();
   }
+  // A full window: writes of this end wait until it is taken back, or until a cut.
+  void stall_writes(bool stalled) {
+    stalled_ = stalled;
+    out_->changed.pulse();
+  }
 
  private:
   void end() {
@@ -69,6 +78,7 @@ class LoopbackTransport final : public Transport {
   }
   std::shared_ptr<LoopbackPipe> in_, out_;
   std::string address_;
+  bool stalled_ = false;
 };
 
 // {client's end, server's end}

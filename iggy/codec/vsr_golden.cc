@@ -1,31 +1,22 @@
-// Requests and replies made from the `inputs` of golden vectors alone, and batches made from messages, so that a codec
-// that swaps two fields in both directions is noticed.
-#pragma once
+#include "iggy/codec/vsr_golden.h"
 
-#include <map>
-#include <optional>
-#include <string>
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "base/digest.h"
-#include "iggy/codec/testing/golden.h"
-#include "iggy/codec/vsr.h"
 
-namespace iggy::vsr::testing {
+namespace iggy::golden {
 
-using namespace iggy::testing;  // NOLINT(google-build-using-namespace)
+using Json = nlohmann::json;
+using namespace vsr;  // NOLINT(google-build-using-namespace)
 
-struct Message {
-  base::MessageId id;
-  std::uint64_t origin = 0;
-  base::Bytes payload;
-  base::Bytes headers;
-};
+base::MessageId wide(const Json& value) {
+  if (value.is_number()) return {value.get<std::uint64_t>(), 0};
+  return wide_number(value.get<std::string>());
+}
 
-// A batch written out field by field. Deltas count from 0; the origin of the batch is the smallest one.
-inline base::Bytes build_batch(const std::vector<Message>& messages, std::uint64_t partition = 0,
-                               std::uint64_t base_offset = 0, std::uint64_t base_timestamp = 0) {
+base::Bytes build_batch(const std::vector<Message>& messages, std::uint64_t partition, std::uint64_t base_offset,
+                        std::uint64_t base_timestamp) {
   std::uint64_t origin = ~0ULL;
   for (const Message& message : messages) origin = std::min(origin, message.origin);
   base::Bytes checksums;
@@ -62,32 +53,7 @@ inline base::Bytes build_batch(const std::vector<Message>& messages, std::uint64
   return header;
 }
 
-inline Ident ident_from(const Json& json) {
-  if (json.is_string()) return json.get<std::string>();
-  if (json["kind"] == "numeric") return json["value"].get<std::uint32_t>();
-  return json["value"].get<std::string>();
-}
-
-inline Consumer consumer_from(const Json& json) {
-  return {json["kind"] == "consumer" ? ConsumerKind::kConsumer : ConsumerKind::kGroup, ident_from(json["id"])};
-}
-
-inline PollStrategy strategy_from(const Json& json) {
-  static const std::map<std::string, PollStrategy::Kind> kinds = {{"offset", PollStrategy::Kind::kOffset},
-                                                                  {"timestamp", PollStrategy::Kind::kTimestamp},
-                                                                  {"first", PollStrategy::Kind::kFirst},
-                                                                  {"last", PollStrategy::Kind::kLast},
-                                                                  {"next", PollStrategy::Kind::kNext}};
-  return {kinds.at(json["kind"]), json.contains("value") ? number(json["value"]) : 0};
-}
-
-inline Partitioning partitioning_from(const Json& json) {
-  if (json["kind"] == "balanced") return {.kind = Partitioning::Kind::kBalanced, .key = {}};
-  if (json["kind"] == "partition_id") return {.partition = json["value"].get<std::uint32_t>(), .key = {}};
-  return {.kind = Partitioning::Kind::kKey, .key = from_hex(json["value_hex"].get<std::string>())};
-}
-
-inline Permissions permissions_from(const Json& json) {
+Permissions permissions_of(const Json& json) {
   Permissions all;
   const Json& global = json["global"];
   all.manage_servers = global["manage_servers"];
@@ -128,7 +94,7 @@ base::Bytes little_endian(T value) {
 }
 
 // The value of an option as `kind`: 2 string, 3 bool, 11 u32, 12 u64.
-inline Option option_from(const std::string& key, const Json& value, std::uint8_t kind) {
+Option option_from(const std::string& key, const Json& value, std::uint8_t kind) {
   if (kind == 2) {
     const base::ByteView text = base::as_bytes(value.get_ref<const std::string&>());
     return {key, kind, {text.begin(), text.end()}};
@@ -139,7 +105,7 @@ inline Option option_from(const std::string& key, const Json& value, std::uint8_
 }
 
 // [{key, kind, value}], or {key: value} where strings, bools and numbers have their natural kind.
-inline std::vector<Option> options_from(const Json& json) {
+std::vector<Option> options_from(const Json& json) {
   std::vector<Option> options;
   if (json.is_array()) {
     for (const Json& each : json) options.push_back(option_from(each["key"], each["value"], each["kind"]));
@@ -155,19 +121,14 @@ inline std::vector<Option> options_from(const Json& json) {
   return options;
 }
 
-struct Built {
-  std::optional<Request> request;
-  base::Bytes storage;  // the batch of a send
-};
-
-inline base::Bytes payload_from(const Json& message) {
+base::Bytes payload_from(const Json& message) {
   if (!message.contains("payload_fill")) return from_hex(message["payload_hex"].get<std::string>());
   base::Bytes payload(message["payload_fill"]["length"].get<std::size_t>());
   for (std::size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::byte>((31 * i + 7) % 251);
   return payload;
 }
 
-inline std::vector<Message> messages_from(const Json& inputs) {
+std::vector<Message> messages_from(const Json& inputs) {
   std::vector<Message> messages;
   if (inputs.contains("messages_rule")) {
     for (std::uint32_t i = 0; i < 1000; ++i)
@@ -183,11 +144,11 @@ inline std::vector<Message> messages_from(const Json& inputs) {
 }
 
 // The request of a vector of layer `body`, from command code and inputs.
-inline Built request_from(const Json& entry) {
-  const Json& in = entry["inputs"];
+Built request_of(const Vector& vector) {
+  const Json& in = vector.inputs;
   Built built;
   const auto text = [&](const char* key) { return in.at(key).get<std::string>(); };
-  const auto ident = [&](const char* key) { return ident_from(in.at(key)); };
+  const auto ident = [&](const char* key) { return golden::ident(in.at(key)); };
   const auto u32 = [&](const char* key) { return static_cast<std::uint32_t>(number(in.at(key))); };
   const auto partition = [&]() -> std::optional<std::uint32_t> {
     if (in.at("partition_id").is_null()) return std::nullopt;
@@ -195,29 +156,28 @@ inline Built request_from(const Json& entry) {
   };
   const auto permissions = [&]() -> std::optional<Permissions> {
     if (in.at("permissions").is_null()) return std::nullopt;
-    if (in.at("permissions").is_object()) return permissions_from(in.at("permissions"));
-    const Json all = read_json("iggy/codec/golden/vsr/vectors.json");
-    for (const Json& each : all)
-      if (each["name"] == "permissions/example") return permissions_from(each["inputs"]);
+    if (in.at("permissions").is_object()) return permissions_of(in.at("permissions"));
+    for (const Vector& each : load_vectors("iggy/codec/golden/vsr/vectors.json"))
+      if (each.name == "permissions/example") return permissions_of(each.inputs);
     return std::nullopt;
   };
   const auto poll = [&]() -> PollMessages {
     if (!in.contains("consumer"))  // "same_as": the poll of 103
       return {{ConsumerKind::kConsumer, 1U}, 1U, 0U, 0U, {PollStrategy::Kind::kOffset, 101}, 50, false};
-    return {consumer_from(in.at("consumer")),
+    return {consumer(in.at("consumer")),
             ident("stream"),
             ident("topic"),
             partition(),
-            strategy_from(in.at("strategy")),
+            strategy(in.at("strategy")),
             u32("count"),
             in.at("auto_commit").get<bool>()};
   };
   const auto get_offset = [&]() -> GetConsumerOffset {
-    return {consumer_from(in.at("consumer")), ident("stream"), ident("topic"), partition()};
+    return {consumer(in.at("consumer")), ident("stream"), ident("topic"), partition()};
   };
   std::optional<Request>& r = built.request;
   const std::string context = in.contains("context") && in["context"].is_string() ? text("context") : "";
-  switch (entry["command"]["code"].get<std::uint32_t>()) {
+  switch (vector.code) {
     case 1:
       r = Ping{};
       break;
@@ -286,7 +246,7 @@ inline Built request_from(const Json& entry) {
       break;
     case 101: {
       built.storage = build_batch(messages_from(in));
-      SendMessages send{ident("stream"), ident("topic"), partitioning_from(in["partitioning"]), {}, built.storage};
+      SendMessages send{ident("stream"), ident("topic"), partitioning(in["partitioning"]), {}, built.storage};
       if (decode_batch(send.batch, send.records, true)) r = std::move(send);
       break;
     }
@@ -303,12 +263,12 @@ inline Built request_from(const Json& entry) {
       r = get_offset();
       break;
     case 121:
-      r = StoreConsumerOffset{
-          consumer_from(in["consumer"]),        ident("stream"), ident("topic"), partition(), number(in["offset"]),
-          static_cast<std::uint8_t>(u32("ack"))};
+      r = StoreConsumerOffset{consumer(in["consumer"]), ident("stream"),
+                              ident("topic"),           partition(),
+                              number(in["offset"]),     static_cast<std::uint8_t>(u32("ack"))};
       break;
     case 122:
-      r = DeleteConsumerOffset{consumer_from(in["consumer"]), ident("stream"), ident("topic"), partition(),
+      r = DeleteConsumerOffset{consumer(in["consumer"]), ident("stream"), ident("topic"), partition(),
                                static_cast<std::uint8_t>(u32("ack"))};
       break;
     case 123:
@@ -398,7 +358,7 @@ inline Built request_from(const Json& entry) {
 }
 
 // Streams and topics of the vectors name only what differs from these values.
-inline Stream stream_from(const Json& in) {
+Stream stream_from(const Json& in) {
   return {.id = in["id"],
           .created_at = number(in.value("created_at", Json(1'700'000'000'000'000ULL))),
           .topics_count = in.value("topics_count", 1U),
@@ -407,7 +367,7 @@ inline Stream stream_from(const Json& in) {
           .name = in["name"],
           .options = {}};
 }
-inline Topic topic_from(const Json& in) {
+Topic topic_from(const Json& in) {
   Topic topic{.id = in["id"],
               .created_at = number(in.value("created_at", Json(1'700'000'000'000'001ULL))),
               .partitions_count = in.value("partitions_count", 2U),
@@ -422,26 +382,25 @@ inline Topic topic_from(const Json& in) {
   topic.settings.options = options_from(in["options"]);
   return topic;
 }
-inline ClusterNode node_from(const Json& in) {
+ClusterNode node_from(const Json& in) {
   return {in["name"], in["ip"], in["tcp"], in["quic"], in["http"], in["websocket"], in["role"], in["status"]};
 }
 
 // The reply of a vector of layer `payload`. Nothing for polls with records: those are made of batches.
-inline std::optional<Reply> reply_from(const Json& entry) {
-  const Json& in = entry["inputs"];
-  const std::string name = entry["name"];
+std::optional<Reply> reply_of(const Vector& vector) {
+  const Json& in = vector.inputs;
   const auto u64 = [&](const char* key) { return number(in.at(key)); };
   const auto u32 = [&](const char* key) { return static_cast<std::uint32_t>(number(in.at(key))); };
-  if (name.starts_with("login/"))
+  if (vector.is("login/"))
     return LoggedIn{u32("user_id"), u64("session"), u32("server_protocol_version"), in["server_version"]};
-  if (name.starts_with("describe_options/")) {
+  if (vector.is("describe_options/")) {
     OptionDescriptions all;
     for (const Json& each : in["entries"])
       all.options.push_back(
           {each["key"], each["kind"], option_from("", each["default"], each["kind"]).value, each["description"]});
     return all;
   }
-  if (name.starts_with("get_stats/")) {
+  if (vector.is("get_stats/")) {
     Stats s;
     s.process_id = u32("process_id");
     s.cpu_usage = in["cpu_usage"];
@@ -472,7 +431,7 @@ inline std::optional<Reply> reply_from(const Json& entry) {
     s.total_disk = u64("total_disk_space");
     return s;
   }
-  if (name.starts_with("get_me/")) {
+  if (vector.is("get_me/")) {
     ClientInfo me{.client_id = u32("client_id"),
                   .user_id = u32("user_id"),
                   .transport = in["transport"],
@@ -483,26 +442,26 @@ inline std::optional<Reply> reply_from(const Json& entry) {
     me.groups_count = static_cast<std::uint32_t>(me.groups.size());
     return me;
   }
-  if (name.starts_with("get_cluster_metadata/")) {
+  if (vector.is("get_cluster_metadata/")) {
     ClusterMetadata cluster{.name = in["name"], .nodes = {}};
     for (const Json& each : in["nodes"]) cluster.nodes.push_back(node_from(each));
     return cluster;
   }
-  if (name.starts_with("poll_routing/"))
+  if (vector.is("poll_routing/"))
     return Routing{wide(in["client_id"]), u64("session"), u64("metadata_watermark"), node_from(in["primary"])};
-  if (name.starts_with("create_stream/")) return StreamDetails{stream_from(in), {}};
-  if (name.starts_with("get_stream/")) {
+  if (vector.is("create_stream/")) return StreamDetails{stream_from(in), {}};
+  if (vector.is("get_stream/")) {
     StreamDetails details{stream_from(in["stream"]), {}};
     for (const Json& each : in["topics"]) details.topics.push_back(topic_from(each));
     return details;
   }
-  if (name.starts_with("get_streams/")) {
+  if (vector.is("get_streams/")) {
     Streams all;
     for (const Json& each : in["streams"]) all.streams.push_back(stream_from(each));
     all.streams.back().topics_count = 0;  // not named in the inputs
     return all;
   }
-  if (name.starts_with("get_topic/")) {
+  if (vector.is("get_topic/")) {
     TopicDetails details{topic_from(in["topic"]), {}};
     for (const Json& each : in["partitions"])
       details.partitions.push_back({each["id"], number(each["created_at"]), each["segments_count"],
@@ -510,23 +469,23 @@ inline std::optional<Reply> reply_from(const Json& entry) {
                                     number(each["messages_count"])});
     return details;
   }
-  if (name.starts_with("get_topics/")) {
+  if (vector.is("get_topics/")) {
     Topics all;
     for (const Json& each : in["topics"]) all.topics.push_back(topic_from(each));
     return all;
   }
-  if (name.starts_with("send_messages/")) {
+  if (vector.is("send_messages/")) {
     SendConfirmed confirmed;
     for (const Json& each : in["confirmations"])
       confirmed = {number(each["base_offset"]), false, each["stream"], each["topic"], each["partition"]};
     return confirmed;
   }
-  if (name.starts_with("poll_messages/") && in["messages_count"] == 0)
+  if (vector.is("poll_messages/") && in["messages_count"] == 0)
     return PolledMessages{u32("partition_id"), u64("current_offset"), {}};
-  if (name.starts_with("get_consumer_offset/"))
+  if (vector.is("get_consumer_offset/"))
     return ConsumerOffset{u32("partition_id"), u64("current_offset"), u64("stored_offset")};
-  if (name.starts_with("sync_consumer_group/")) return GroupAssignment{u64("generation"), in["partitions"]};
-  if (name.starts_with("get_consumer_group/")) {
+  if (vector.is("sync_consumer_group/")) return GroupAssignment{u64("generation"), in["partitions"]};
+  if (vector.is("get_consumer_group/")) {
     GroupDetails details{{u32("id"), u32("partitions_count"), u32("members_count"), in["name"]}, {}};
     for (const Json& each : in["members"]) details.members.push_back({each["id"], each["partitions"]});
     return details;
@@ -534,16 +493,16 @@ inline std::optional<Reply> reply_from(const Json& entry) {
   return std::nullopt;
 }
 
-// One of each request, with what its header carries.
-template <class Visit>
-void for_each_request(Visit visit) {
-  const auto each = [&]<std::size_t... I>(std::index_sequence<I...>) {
-    const auto one = [&](const Request& request) {
-      visit(request, std::to_underlying(operation_of(request)), code_of(request));
+Request request_with(Operation operation, std::uint32_t code) {
+  Request found;
+  const auto look = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    const auto one = [&](Request request) {
+      if (operation_of(request) == operation && code_of(request) == code) found = std::move(request);
     };
     (one(Request(std::in_place_index<I>)), ...);
   };
-  each(std::make_index_sequence<std::variant_size_v<Request>>{});
+  look(std::make_index_sequence<std::variant_size_v<Request>>{});
+  return found;
 }
 
-}  // namespace iggy::vsr::testing
+}  // namespace iggy::golden

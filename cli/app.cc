@@ -1,0 +1,49 @@
+#include "cli/app.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "cli/commands/commands.h"
+#include "cli/output.h"
+#include "version.h"
+
+namespace cli {
+
+ExitCode run_cli(std::vector<std::string> args, Streams streams) {
+  CLI::App app("Keeps a downstream Apache Iggy cluster a faithful copy of an upstream one.", "iggy-replicate");
+  app.set_version_flag("--version", std::string(kVersion));
+  app.get_formatter()->column_width(34);
+  app.require_subcommand(1);
+  app.footer(
+      "Start here:\n"
+      "  iggy-replicate check --upstream iggy://user:pass@a:8090 --downstream iggy://user:pass@b:8090\n"
+      "  iggy-replicate plan  ...                      # what would be created and copied\n"
+      "  iggy-replicate run   ... --topics 'orders/*'  # copies, until it is told to stop\n"
+      "  iggy-replicate status --watch                 # in another terminal\n"
+      "  iggy-replicate resolve orders/events/3        # when a partition has a fault\n\n"
+      "`iggy-replicate VERB --help` shows flags and examples of a verb.\n\n"
+      "Exit code: 0 good; 1 problem found; 2 usage; 3 no answer.\n");
+  Session session(streams);
+  add_run(app, session);
+  add_check(app, session);
+  add_plan(app, session);
+  add_status(app, session);
+  add_lag(app, session);
+  add_pause(app, session);
+  add_resume(app, session);
+  add_gaps(app, session);
+  add_events(app, session);
+  add_resolve(app, session);
+  add_reset(app, session);
+  add_state(app, session);
+  // The order in which CLI11 wants them.
+  std::reverse(args.begin(), args.end());
+  try {
+    app.parse(std::move(args));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error, streams.out, streams.err) == 0 ? ExitCode::kGood : ExitCode::kUsage;
+  }
+  return session.code;
+}
+
+}  // namespace cli

@@ -1,0 +1,68 @@
+// One verb per file: each adds its subcommand and what it does to the tree. A verb sets `Session::code`; a verb that
+// has no word for it leaves kGood.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "base/result.h"
+#include "cli/admin_client.h"
+#include "cli/app.h"
+
+namespace cli {
+
+// What all verbs of one run share.
+struct Session {
+  explicit Session(Streams given) : streams(given) {}
+  Streams streams;
+  ExitCode code = ExitCode::kGood;
+
+  // Prints the error, sets the code that belongs to it.
+  void fail(const base::Error& error);
+  void usage(const std::string& sentence);
+};
+
+// -o text|json
+struct OutputFlags {
+  std::string format = "text";
+  bool is_json() const { return format == "json"; }
+};
+void add_output_flags(CLI::App& verb, OutputFlags& flags);
+
+// --admin, --admin-token-file, --admin-ca, and their variables.
+void add_admin_flags(CLI::App& verb, AdminTarget& target);
+
+// Runs `use` with a client for `target`; prints what fails.
+template <class Use>
+void with_client(Session& session, const AdminTarget& target, Use use) {
+  auto client = AdminClient::create(target);
+  if (!client) return session.fail(client.error());
+  use(*client);
+}
+
+// Asks "what? [y/N]" where somebody can be asked. kInvalidArgument when nobody can.
+base::Result<bool> confirm(Session& session, const std::string& question);
+
+// "user@host" of who runs this.
+std::string actor();
+
+// Prints what a command did (or would do) and to which partitions.
+void show_outcome(Session& session, const OutputFlags& output, const pb::CommandResponse& response, bool dry_run);
+
+void add_run(CLI::App& app, Session& session);
+void add_check(CLI::App& app, Session& session);
+void add_plan(CLI::App& app, Session& session);
+void add_status(CLI::App& app, Session& session);
+void add_lag(CLI::App& app, Session& session);
+void add_pause(CLI::App& app, Session& session);
+void add_resume(CLI::App& app, Session& session);
+void add_gaps(CLI::App& app, Session& session);
+void add_events(CLI::App& app, Session& session);
+void add_resolve(CLI::App& app, Session& session);
+void add_reset(CLI::App& app, Session& session);
+void add_state(CLI::App& app, Session& session);
+
+}  // namespace cli

@@ -1,0 +1,45 @@
+#include "cli/commands/config_flags.h"
+
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include "cli/config_keys.h"
+#include "cli/output.h"
+
+namespace cli {
+
+void add_config_flags(CLI::App& verb, ConfigFlags& flags) {
+  verb.add_option("--config", flags.file, "TOML file; see config/iggy-replicate.toml")
+      ->envname("IGGY_REPLICATE_CONFIG");
+  const replicator::Config defaults;
+  for (const ConfigKey& key : config_keys()) {
+    const std::string value = fmt::format("{}", fmt::join(key.get(defaults), ", "));
+    CLI::Option* const option = verb.add_option(key.flag, flags.values[key.key],
+                                                value.empty() ? key.help : fmt::format("{} [{}]", key.help, value));
+    option->type_name("")->group(key.section());
+    if (key.is_list) {
+      option->expected(1, -1);
+    } else {
+      option->expected(1);
+    }
+  }
+}
+
+std::optional<LoadedConfig> load(Session& session, const ConfigFlags& flags) {
+  ConfigSources sources;
+  if (!flags.file.empty()) sources.file = flags.file;
+  sources.environment = process_environment();
+  for (const auto& [key, values] : flags.values) {
+    if (!values.empty()) sources.flags.emplace(key, values);
+  }
+  LoadedConfig loaded = load_config(sources);
+  if (loaded.problems.empty()) return loaded;
+  session.streams.err << fmt::format("iggy-replicate: the configuration has {} problem{}\n", loaded.problems.size(),
+                                     loaded.problems.size() == 1 ? "" : "s");
+  for (const std::string& problem : loaded.problems) session.streams.err << wrap(problem, "    ", "  ");
+  session.code = ExitCode::kUsage;
+  return std::nullopt;
+}
+
+}  // namespace cli
