@@ -64,7 +64,7 @@ void add_lag(CLI::App& app, Session& session) {
       "Examples:\n"
       "  iggy-replicate lag\n"
       "  iggy-replicate lag 'orders/*' --watch\n"
-      "  iggy-replicate lag -o json | jq '[.partitions[].lag.messages | tonumber] | add'\n");
+      "  iggy-replicate lag -o json | jq '.partitions[].lag'\n");
   verb->callback([&session, flags] { run(session, *flags); });
 }
 
