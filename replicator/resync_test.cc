@@ -427,6 +427,37 @@ TEST(Resync, AnExpiredWatermarkIsALossWithItsLedgerRowWrittenOnce) {
   EXPECT_EQ(named, 11U);
 }
 
+TEST(Resync, AReservationThatWasJumpedOverIsNoLossWhereNothingCanHaveExpiredYet) {
+  Case c(Flavour::kVsrReserving, Flavour::kVsr);
+  c.copied(5);
+  c.link.up.at(0).has_retention = true;
+  c.link.up.at(0).expiry_micros = 3'600'000'000;
+  c.row->caught_up_at = c.link.clock.wall_micros();
+  c.link.up.at(0).saved = 0;
+  c.link.up.crash();
+  c.link.up.produce(0, 3);
+  c.link.pass(std::chrono::minutes(1));
+  const auto outcome = c.settle();
+  EXPECT_TRUE(ready(outcome)) << text(outcome);
+  EXPECT_EQ(c.link.gaps().at(0).cause, "hole");
+}
+
+TEST(Resync, AnUpstreamThatGrowsSlowlyBelowWhatWasCopiedIsRewoundAlsoWhenNothingCanBeCompared) {
+  Case c;
+  c.copied(50);
+  c.link.down.at(0).has_retention = true;
+  c.link.down.expire(0, 50);
+  c.link.up.purge(0);
+  std::optional<FaultKind> found;
+  for (int i = 0; i < 20 && !found; ++i) {
+    c.link.up.produce(0, 1);
+    found = fault(*c.look());
+    c.link.pass(std::chrono::milliseconds(700));
+  }
+  EXPECT_EQ(found, FaultKind::kUpstreamRewound);
+  EXPECT_EQ(c.link.row()->generation, 1U);
+}
+
 TEST(Resync, EverythingExpiredIsALossUpToTheEnd) {
   Case c;
   c.copied(5);

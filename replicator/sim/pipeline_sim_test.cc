@@ -279,11 +279,12 @@ class Run {
       case FaultKind::kUpstreamRecreated:
         return h.up_recreated;
       case FaultKind::kRetention:
-        return h.up_expired;
+        // A reservation that was jumped over looks the same where nothing older is kept.
+        return h.up_expired || (h.up_lost && retention_up_ && up_.flavour() == Flavour::kVsrReserving);
       case FaultKind::kUpstreamUnreadable:
         return h.up_unreadable;
       case FaultKind::kDownstreamRecreated:
-        return h.down_recreated || (h.down_lost && (up_changed || h.down_expired || h.foreign));
+        return h.down_recreated || (h.down_lost && (up_changed || retention_down_ || h.down_expired || h.foreign));
       case FaultKind::kDownstreamNotEmpty:
         return h.foreign;
       case FaultKind::kForeignWriter:
@@ -377,6 +378,10 @@ class Run {
       }
       pass(200ms);
       resolve_faults();
+      // An upstream that lost its history shows it by what it gives out next.
+      for (std::size_t p = 0; p < up_.size(); ++p) {
+        if (!done(p) && chance(50)) up_.produce(p, 1);
+      }
     }
     pass(1s);  // what is acked is committed
   }
