@@ -458,6 +458,24 @@ TEST(Resync, AnUpstreamThatGrowsSlowlyBelowWhatWasCopiedIsRewoundAlsoWhenNothing
   EXPECT_EQ(c.link.row()->generation, 1U);
 }
 
+TEST(Resync, AnUpstreamThatBeganAgainBelowAHoleIsNotCaughtUp) {
+  // The anchor stands below the hole and is gone: only the end tells that the new history lies before the watermark.
+  Case c(Flavour::kVsrReserving, Flavour::kVsr);
+  c.copied(10);
+  c.link.up.at(0).saved = 0;
+  c.link.up.crash();  // empty, its end is 1000
+  c.link.up.crash();
+  EXPECT_TRUE(ready(c.settle()));
+  const std::uint64_t watermark = c.link.row()->watermark;
+  EXPECT_GE(watermark, 1000U);
+  c.link.up.purge(0);
+  c.link.up.at(0).next = 500;
+  c.link.up.produce(0, 3);
+  EXPECT_TRUE(behind(c.settle()));
+  c.link.up.produce(0, 3);
+  EXPECT_EQ(fault(c.settle()), FaultKind::kUpstreamRewound);
+}
+
 TEST(Resync, EverythingExpiredIsALossUpToTheEnd) {
   Case c;
   c.copied(5);

@@ -50,8 +50,7 @@ Resync::Step Resync::check_upstream() {
   // On legacy the content at the anchor outweighs created_at.
   const bool created_moved =
       moved(up_.created, durable_.up_created, legacy) && !(legacy && anchor_upstream_ == Content::kSame);
-  const bool ends_early =
-      anchor_upstream_ == Content::kEndsEarly || (anchor_upstream_ != Content::kGone && up_.end < durable_.watermark);
+  const bool ends_early = anchor_upstream_ == Content::kEndsEarly || up_.end < durable_.watermark;
 
   if (created_moved) {
     if (restart_decided()) {
