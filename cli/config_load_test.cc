@@ -113,7 +113,7 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
   for (const ConfigKey& key : config_keys()) {
     if (key.key.ends_with("_url_file")) continue;
     const auto other = others.find(key.key);
-    const std::vector<std::string> value = other == others.end() ? std::vector<std::string>{"77ms"} : other->second;
+    const std::vector<std::string> value = other == others.end() ? std::vector<std::string>{"177ms"} : other->second;
     EXPECT_EQ(key.set(config, value), std::nullopt) << key.key;
     EXPECT_EQ(key.get(config), value) << key.key;
     EXPECT_NE(key.get(config), key.get(defaults)) << key.key;

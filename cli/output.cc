@@ -80,21 +80,23 @@ std::string wrap(std::string_view text, std::string_view indent, std::optional<s
   std::string out;
   std::string line = first ? *first : std::string(indent);
   bool is_fresh = true;
+  std::size_t blanks = 0;
   while (!text.empty()) {
-    const std::size_t blank = text.find_first_of(" \n");
-    const std::string_view word = text.substr(0, blank);
-    if (!is_fresh && width(line) + 1 + width(word) > kColumns) {
-      out += line + "\n";
-      line = indent;
-      is_fresh = true;
-    }
-    if (!word.empty()) {
-      if (!is_fresh) line += ' ';
+    const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
+    if (const std::string_view word = text.substr(0, end); !word.empty()) {
+      if (!is_fresh && width(line) + blanks + width(word) > kColumns) {
+        out += line + "\n";
+        line = indent;
+        is_fresh = true;
+      }
+      if (!is_fresh) line.append(blanks, ' ');
       line += word;
       is_fresh = false;
+      blanks = 0;
     }
-    if (blank == std::string_view::npos) break;
-    text.remove_prefix(blank + 1);
+    if (end == text.size()) break;
+    ++blanks;
+    text.remove_prefix(end + 1);
   }
   return out + line + "\n";
 }

@@ -95,6 +95,8 @@ class PooledClient final : public Client {
   base::Task<base::Result<Reply>> call(Request request, Role role, std::uint32_t slot) override;
   base::Task<base::Result<SendAck>> send(base::TopicName topic, std::uint32_t partition, OutgoingSend frame,
                                          std::uint32_t count, std::uint32_t slot, SendTrace* trace) override;
+  base::Task<base::Result<SendTrace>> open_send(std::uint32_t slot) override;
+  bool is_open(const SendTrace& trace) const override;
   base::Task<base::Result<bool>> is_listed(SendTrace trace) override;
   base::Task<void> close() override;
 
@@ -153,7 +155,8 @@ class PooledClient final : public Client {
   ClientOptions options_;
   std::unique_ptr<Connector> connector_;
   std::mt19937_64 random_;
-  std::optional<Dialect> dialect_;  // configured or found; never changes afterwards
+  std::uint64_t send_connections_ = 0;  // opened so far
+  std::optional<Dialect> dialect_;      // configured or found; never changes afterwards
   std::optional<ServerIdentity> identity_;
   std::vector<std::unique_ptr<Slot>> slots_;
   Gate sends_;
@@ -365,14 +368,14 @@ base::Task<base::Status> PooledClient::introduce(Slot& slot, HostPort host, Conn
     }
     identity_ = std::move(identity);
   } else if (slot.role == Role::kSend) {
-    slot.trace = {connection->local_address(), 0};
+    slot.trace = {connection->local_address(), 0, ++send_connections_};
     auto asking = with_deadline(clock_, deadline, connection->call(GetMe{}), late);
     auto me = co_await std::move(asking);
     if (!me && (!connection->is_open() || me.error().code() == kTimeout)) co_return std::move(me).error();
     // The server's view of our address: it differs behind address translation.
     if (me && std::holds_alternative<ClientInfo>(*me)) {
       const auto& info = std::get<ClientInfo>(*me);
-      slot.trace = {info.address, info.client_id};
+      slot.trace = {info.address, info.client_id, slot.trace.number};
     }
   }
   co_return base::ok();
@@ -445,11 +448,33 @@ base::Task<base::Result<SendAck>> PooledClient::send(base::TopicName topic, std:
   auto acquiring = acquire(slot);
   auto connection = co_await std::move(acquiring);
   CO_RETURN_IF_ERROR(connection);
-  if (trace != nullptr) *trace = slot.trace;
+  if (trace != nullptr) {
+    if (trace->number != 0 && trace->number != slot.trace.number) {
+      co_return base::Error(kConnectionLost, "send", topic.to_string(),
+                            "the connection for sends is another one by now");
+    }
+    *trace = slot.trace;
+  }
   auto sending = (*connection)->send(std::move(topic), partition, std::move(frame), count);
   auto ack = co_await std::move(sending);
   if (!ack && closed_) co_return stopped();
   co_return ack;
+}
+
+base::Task<base::Result<SendTrace>> PooledClient::open_send(std::uint32_t index) {
+  const InUse in_use(*this);
+  Slot& slot = slot_of(Role::kSend, index);
+  auto acquiring = acquire(slot);
+  auto connection = co_await std::move(acquiring);
+  CO_RETURN_IF_ERROR(connection);
+  co_return slot.trace;
+}
+
+bool PooledClient::is_open(const SendTrace& trace) const {
+  return std::ranges::any_of(slots_, [&trace](const auto& slot) {
+    return slot->role == Role::kSend && slot->trace.number == trace.number && slot->connection &&
+           slot->connection->is_open();
+  });
 }
 
 base::Task<base::Result<bool>> PooledClient::is_listed(SendTrace trace) {

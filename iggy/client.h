@@ -55,6 +55,7 @@ struct SendAck {
 struct SendTrace {
   std::string local_address;    // "ip:port" of our end
   std::uint32_t client_id = 0;  // as get_me reported when it was opened; 0 = unknown
+  std::uint64_t number = 0;     // counts the send connections of this client; 0 = none
 };
 
 class Client {
@@ -72,10 +73,17 @@ class Client {
   virtual base::Task<base::Result<Reply>> call(Request request, Role role = Role::kControl, std::uint32_t slot = 0) = 0;
 
   // Sends to one explicit partition on send connection `slot`. The pieces' memory must outlive the call. At most one
-  // unresolved send per partition is the caller's promise. `trace` is filled before the first byte is written. Errors:
-  // kNotAccepted (58), kUncertain (cut, 57, time-out, I/O status), the rest certainly refused.
+  // unresolved send per partition is the caller's promise. `trace`: in, the connection that must be used (of open_send;
+  // number 0 = any): when it is gone, kConnectionLost and nothing is written; out, filled before the first byte is
+  // written. Errors: kNotAccepted (58), kUncertain (cut, 57, time-out, I/O status), the rest certainly refused.
   virtual base::Task<base::Result<SendAck>> send(base::TopicName topic, std::uint32_t partition, OutgoingSend frame,
                                                  std::uint32_t count, std::uint32_t slot, SendTrace* trace) = 0;
+
+  // Opens send connection `slot` if need be, and names it. What is looked at afterwards holds for sends on it: a server
+  // that restarted in between has ended it.
+  virtual base::Task<base::Result<SendTrace>> open_send(std::uint32_t slot) = 0;
+  // Whether that very connection is open now.
+  virtual bool is_open(const SendTrace& trace) const = 0;
 
   // Whether a connection of ours is still in the server's client list. kPermission without the right read_servers.
   virtual base::Task<base::Result<bool>> is_listed(SendTrace trace) = 0;

@@ -102,6 +102,14 @@ base::Task<base::Result<Acked>> IggySink::send(std::span<const base::Record> rec
   co_return Acked{ack->end.value_or(0), ack->end.has_value()};
 }
 
+base::Task<base::Status> IggySink::open() {
+  auto opening = client_.open_send(partition_);
+  auto opened = co_await std::move(opening);
+  CO_RETURN_IF_ERROR(opened);
+  trace_ = *opened;
+  co_return base::ok();
+}
+
 base::Task<base::Result<std::uint64_t>> IggySink::tail_end() {
   auto call = last();
   auto newest = co_await std::move(call);
@@ -113,7 +121,8 @@ base::Task<base::Result<std::uint64_t>> IggySink::tail_end() {
 // both dialects: once it is not listed, a tail read sent afterwards shows everything of it that ever landed.
 base::Task<base::Status> IggySink::settle() {
   const base::TimePoint deadline = clock_.now() + fence_timeout_;
-  while (!trace_.local_address.empty() && clock_.now() < deadline) {
+  // One that is still open has answered: nothing is left behind on it.
+  while (!trace_.local_address.empty() && !client_.is_open(trace_) && clock_.now() < deadline) {
     auto call = client_.is_listed(trace_);
     auto listed = co_await std::move(call);
     if (!listed) {

@@ -62,6 +62,7 @@ class IggySink final : public Sink {
   base::Task<base::Result<Polled>> last() override;
   base::Result<std::size_t> fit(std::span<const base::Record> records) const override;
   base::Task<base::Result<Acked>> send(std::span<const base::Record> records) override;
+  base::Task<base::Status> open() override;
   base::Task<base::Status> settle() override;
 
  private:
@@ -74,7 +75,7 @@ class IggySink final : public Sink {
   const std::size_t batch_bytes_;
   const base::Duration fence_timeout_;
   const std::function<bool()> may_send_;
-  iggy::SendTrace trace_;  // of the last send
+  iggy::SendTrace trace_;  // the connection that sends go to, since open()
 };
 
 }  // namespace replicator

@@ -42,6 +42,9 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
     auto settled = co_await std::move(settling);
     CO_RETURN_IF_ERROR(settled);
   }
+  auto opening = sink_.open();
+  auto opened = co_await std::move(opening);
+  CO_RETURN_IF_ERROR(opened);
   auto up_call = source_.view();
   auto up = co_await std::move(up_call);
   CO_RETURN_IF_ERROR(up);
@@ -270,14 +273,30 @@ base::Task<base::Result<Resync::Look>> Resync::look(Sink& side, std::uint64_t of
   co_return judge(std::move(polled), offset);
 }
 
-// vsr's current_offset may stand in an unused reservation: the newest readable message decides.
+// vsr's current_offset may stand in an unused reservation, and `last` then gives nothing: the newest readable message
+// decides. From an offset at or below it a poll gives something, from one above it nothing: halve.
 template <class Side>
 base::Task<base::Result<std::uint64_t>> Resync::readable_end(Side& side, PartitionView view) {
   if (side.is_legacy() || view.messages_count == 0) co_return view.end;
   auto read = side.last();
   auto newest = co_await std::move(read);
   CO_RETURN_IF_ERROR(newest);
-  co_return newest->batch.empty() ? view.end : newest->batch.records.back().offset + 1;
+  if (!newest->batch.empty()) co_return newest->batch.records.back().offset + 1;
+  std::uint64_t readable = 0;
+  std::uint64_t nothing = view.end;
+  while (nothing - readable > 1) {
+    const std::uint64_t middle = readable + (nothing - readable) / 2;
+    auto looking = look(side, middle);
+    auto found = co_await std::move(looking);
+    CO_RETURN_IF_ERROR(found);
+    const bool something = found->what == Look::What::kHere || found->what == Look::What::kAbove;
+    (something ? readable : nothing) = middle;
+  }
+  auto looking = look(side, readable);
+  auto found = co_await std::move(looking);
+  CO_RETURN_IF_ERROR(found);
+  co_return found->what == Look::What::kHere || found->what == Look::What::kAbove ? found->record().offset + 1
+                                                                                  : view.end;
 }
 
 // The oldest offset that the upstream still gives, or its end when it holds nothing. Nothing when it says that it holds

@@ -188,6 +188,8 @@ Resync::Step Resync::match_tail() {
   std::uint64_t adopted = 0;
   std::uint64_t own_duplicates = 0;
 
+  // Offsets that hold nothing at all (an unused reservation) only say where the next message will stand.
+  if (down_.messages_count == 0) down_offset = std::max(down_offset, down_.end);
   while (down_offset < down_.end) {
     auto read_call = sink_.read(down_offset, options_.read_count);
     auto tail = co_await std::move(read_call);

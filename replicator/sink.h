@@ -32,6 +32,10 @@ class Sink {
   // Never opens a connection: when the one of the last view() has died, kConnectionLost and nothing was sent. (A server
   // that came back has perhaps lost its tail, and would append behind what is left of it.)
   virtual base::Task<base::Result<Acked>> send(std::span<const base::Record> records) = 0;
+  // Opens the connection that sends will use, before anything is looked at. When it is lost, send() answers
+  // kConnectionLost and writes nothing, until open() was called again: the server behind it may have restarted and lost
+  // what the look relied on.
+  virtual base::Task<base::Status> open() { co_return base::ok(); }
   // After an uncertain send: returns when nothing of it can land any more (the abandoned connection has left the
   // server's client list), or when the time limit or missing rights leave only two equal tail reads a second apart. The
   // tail may be trusted afterwards.

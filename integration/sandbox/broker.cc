@@ -268,6 +268,8 @@ iggy::Topic Broker::describe(const TopicState& topic) const {
                   .partitions_count = static_cast<std::uint32_t>(topic.partitions.size()),
                   .settings = topic.settings,
                   .derived = topic.derived,
+                  .size_bytes = topic.deleted_bytes,
+                  .messages_count = topic.deleted_messages,
                   .name = topic.name};
   for (const auto& partition : topic.partitions) {
     out.size_bytes += partition->log.size_bytes();

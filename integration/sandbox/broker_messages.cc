@@ -128,10 +128,13 @@ Chunk Broker::stamp(PartitionState& partition, std::uint32_t id, const iggy::Sen
                     std::shared_ptr<base::Buffer> frame) {
   const std::uint64_t begin = partition.log.next_offset();
   const std::uint64_t time = std::max(now(), partition.log.last_timestamp());
+  bool odd_deltas = false;
   std::byte* const area = frame->data() + (request.batch.data() - frame->data());
   if (is_vsr(profile())) {
     auto header = iggy::vsr::read_batch_header(request.batch);
     base::check(header.has_value(), "decoded batches are valid");
+    for (std::size_t i = 0; i < request.records.size(); ++i)
+      odd_deltas = odd_deltas || request.records[i].offset != header->base_offset + i;
     header->partition_id = id;
     header->base_offset = begin;
     header->base_timestamp = time;
@@ -158,7 +161,8 @@ Chunk Broker::stamp(PartitionState& partition, std::uint32_t id, const iggy::Sen
           .bytes = request.batch,
           .begin = begin,
           .count = static_cast<std::uint32_t>(request.records.size()),
-          .timestamp = time};
+          .timestamp = time,
+          .odd_deltas = odd_deltas};
 }
 
 Outcome<SendResult> Broker::send(Caller& caller, const iggy::SendMessages& request, std::shared_ptr<base::Buffer> frame,

@@ -268,8 +268,11 @@ struct Handlers {
       if (settings.max_topic_size < log.segment_size) return refuse(status::kTopicSize);
     }
     if (broker.find_topic(**parent, r.name) != nullptr) return refuse(status::kTopicExists);
-    return broker.details(
+    iggy::TopicDetails out = broker.details(
         broker.add_topic(**parent, r.name, r.partitions_count, std::move(settings), std::move(derived), log));
+    // The reply is written before the partitions are built.
+    for (iggy::Partition& partition : out.partitions) partition.segments_count = 0;
+    return out;
   }
   Answer operator()(const iggy::UpdateTopic& r) {
     const Outcome<Place> place = topic(r.stream, r.topic, Access::kManageTopic);
@@ -312,7 +315,13 @@ struct Handlers {
     if (!place) return refuse(place.error());
     if (r.count == 0) return refuse(status::kTooManyPartitions);
     if (r.count > place->topic->partitions.size()) return refuse(status::kPartitionsCount);
-    for (std::uint32_t i = 0; i < r.count; ++i) broker.drop_partition(*place->topic);
+    for (std::uint32_t i = 0; i < r.count; ++i) {
+      if (is_vsr()) {  // the topic's own counters keep what the partition held
+        place->topic->deleted_bytes += place->topic->partitions.back()->log.size_bytes();
+        place->topic->deleted_messages += place->topic->partitions.back()->log.messages();
+      }
+      broker.drop_partition(*place->topic);
+    }
     broker.add_partitions(*place->stream, *place->topic, 0, 0);  // rebalance and store
     return iggy::Done{};
   }

@@ -91,7 +91,8 @@ struct TopicState {
   std::vector<std::unique_ptr<PartitionState>> partitions;
   std::map<std::uint32_t, GroupState> groups;
   IdPool group_ids;
-  std::uint32_t balanced = 0;  // next partition of a balanced send
+  std::uint32_t balanced = 0;                             // next partition of a balanced send
+  std::uint64_t deleted_bytes = 0, deleted_messages = 0;  // still counted; vsr, until a restart
 };
 
 struct StreamState {

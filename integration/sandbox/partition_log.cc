@@ -11,12 +11,35 @@
 namespace sandbox {
 namespace {
 
-// Record of the partition file: | begin u64 | count u32 | timestamp u64 | chunk bytes |.
-constexpr std::size_t kEntrySize = 20;
+// Record of the partition file: | begin u64 | count u32 | timestamp u64 | odd deltas u8 | chunk bytes |.
+constexpr std::size_t kEntrySize = 21;
 
 std::size_t legacy_message_size(base::ByteView at) {
   return iggy::legacy::kMessageHeaderSize + base::load<std::uint32_t>(at.data() + 48) +
          base::load<std::uint32_t>(at.data() + 52);
+}
+
+// The messages of `chunk` with offsets in [from, current]: how many to skip, how many to take.
+struct Range {
+  std::uint32_t skip = 0, take = 0;
+};
+Range range_of(const Chunk& chunk, std::uint64_t from, std::uint64_t current) {
+  if (!chunk.odd_deltas) {
+    const auto skip = static_cast<std::uint32_t>(from > chunk.begin ? from - chunk.begin : 0);
+    return {skip, chunk.count - skip};
+  }
+  Range out;
+  const auto base_offset = base::load<std::uint64_t>(chunk.bytes.data() + 8);
+  std::size_t at = iggy::vsr::kBatchHeaderSize;
+  for (std::uint32_t i = 0; i < chunk.count; ++i) {
+    const std::byte* frame = chunk.bytes.data() + at;
+    const std::uint64_t offset = base_offset + base::load<std::uint32_t>(frame + 24);
+    if (out.take == 0 && offset < from) ++out.skip;
+    if (offset >= from && offset <= current) ++out.take;
+    at += iggy::vsr::kFrameHeaderSize + base::load<std::uint32_t>(frame + 32) + base::load<std::uint32_t>(frame + 36);
+  }
+  out.take = std::min(out.take, chunk.count - out.skip);
+  return out;
 }
 
 }  // namespace
@@ -52,7 +75,8 @@ PartitionLog::PartitionLog(const Profile& profile, LogSettings settings, std::fi
                 .bytes = payload.subspan(kEntrySize),
                 .begin = base::load<std::uint64_t>(payload.data()),
                 .count = base::load<std::uint32_t>(payload.data() + 8),
-                .timestamp = base::load<std::uint64_t>(payload.data() + 12)};
+                .timestamp = base::load<std::uint64_t>(payload.data() + 12),
+                .odd_deltas = payload[20] != std::byte{0}};
     const bool was_full = segments_.back().bytes >= settings_.segment_size;
     add(std::move(chunk));
     rotate_if_full(was_full);
@@ -103,6 +127,7 @@ bool PartitionLog::write(const Chunk& chunk) {
   base::store(entry.data(), chunk.begin);
   base::store(entry.data() + 8, chunk.count);
   base::store(entry.data() + 12, chunk.timestamp);
+  base::store(entry.data() + 20, static_cast<std::uint8_t>(chunk.odd_deltas ? 1 : 0));
   const std::array<base::ByteView, 2> pieces{base::ByteView(entry), chunk.bytes};
   return file_.append(pieces);
 }
@@ -134,9 +159,10 @@ std::vector<Chunk> PartitionLog::read(std::uint64_t from, std::uint64_t count) c
     auto chunk = std::ranges::partition_point(segment->chunks, [&](const Chunk& c) { return c.end() <= from; });
     for (; chunk != segment->chunks.end() && count > 0; ++chunk) {
       if (chunk->begin >= unreadable_from_) return out;
-      const auto skip = static_cast<std::uint32_t>(from > chunk->begin ? from - chunk->begin : 0);
-      const auto take = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, chunk->count - skip));
-      out.push_back(cut(profile_->dialect, *chunk, skip, take));
+      const Range range = range_of(*chunk, from, current_offset());
+      const auto take = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, range.take));
+      if (take == 0) continue;
+      out.push_back(cut(profile_->dialect, *chunk, range.skip, take));
       count -= take;
     }
   }

@@ -28,6 +28,8 @@ struct Chunk {
   std::uint64_t begin = 0;
   std::uint32_t count = 0;
   std::uint64_t timestamp = 0;  // server time, µs since the epoch
+  // vsr: the producer's offset deltas are not 0, 1, 2, …: message i is not at begin + i. Servers take it.
+  bool odd_deltas = false;
   std::uint64_t end() const { return begin + count; }
 };
 

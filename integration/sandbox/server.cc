@@ -71,7 +71,7 @@ base::Task<void> Server::stop() {
     if (const auto socket = weak.lock()) socket->close(ignored);
   auto closing = tasks_.close();
   co_await std::move(closing);
-  broker_.save_all(true);
+  if (!abandoned_) broker_.save_all(true);
 }
 
 base::Task<void> Server::accept_loop() {

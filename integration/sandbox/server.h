@@ -36,6 +36,8 @@ class Server {
   void start();
   // Orderly: last words to every connection, end of all of them, everything saved.
   base::Task<void> stop();
+  // The next stop() saves nothing, as if the process had been killed. For tests in one process.
+  void abandon() { abandoned_ = true; }
 
   asio::ip::tcp::endpoint address() const { return acceptor_.local_endpoint(); }
   asio::ip::tcp::endpoint control_address() const { return control_acceptor_.local_endpoint(); }
@@ -66,6 +68,7 @@ class Server {
   std::vector<std::weak_ptr<Connection>> connections_;
   std::vector<std::weak_ptr<asio::ip::tcp::socket>> control_connections_;
   base::TaskGroup tasks_;
+  bool abandoned_ = false;
 };
 
 }  // namespace sandbox

@@ -10,6 +10,8 @@ namespace {
 
 namespace vsr = iggy::vsr;
 
+constexpr std::uint32_t kPoll = 100;
+
 enum Reason : std::uint8_t { kNoSession = 1, kBadCredentials = 9, kBadToken = 10, kUserIsInactive = 11 };
 
 // Refused when the request is looked at, before it is replicated: a status, never a result section.
@@ -49,6 +51,10 @@ class VsrSession final : public Session {
   void login(const vsr::RequestHeader& header, const iggy::Request& request);
   void logout(const vsr::RequestHeader& header);
   void poll(const vsr::RequestHeader& header, const iggy::Request& request);
+  // What edge.5 says to a poll that does not parse.
+  void answer_empty_poll(const vsr::RequestHeader& header) {
+    wire_.answer(vsr::encode_reply(iggy::PollMessages{}, header, iggy::PolledMessages{}, services_.commit));
+  }
   void send(const vsr::RequestHeader& header, const iggy::Request& request, std::shared_ptr<base::Buffer> body);
 
   Services& services_;
@@ -65,7 +71,10 @@ void VsrSession::request(base::ByteView bytes, std::shared_ptr<base::Buffer> bod
   const bool is_read = operation == vsr::Operation::kRead;
   if (!request) {
     services_.faults.count("malformed");
-    if (!services_.broker.profile().answers_bad_batch && operation == vsr::Operation::kSendMessages) return;
+    if (!services_.broker.profile().answers_bad_batch) {
+      if (operation == vsr::Operation::kSendMessages) return;
+      if (is_read && header->code == kPoll && caller_.user) return answer_empty_poll(*header);
+    }
     base::Bytes refusal = vsr::encode_refusal(*header, request.error());
     if (!refusal.empty()) wire_.answer(std::move(refusal));
     return;

@@ -196,6 +196,7 @@ void SimCluster::crash() {
 void SimCluster::purge(std::size_t partition) {
   SimPartition& purged = at(partition);
   purged.log.clear();
+  purged.expired.clear();
   purged.unreadable.clear();
   purged.next = purged.saved = 0;
   note("purge", partition);
@@ -209,7 +210,11 @@ void SimCluster::recreate(std::size_t partition) {
 }
 
 void SimCluster::expire(std::size_t partition, std::uint64_t floor) {
-  std::erase_if(at(partition).log, [floor](const SimMessage& message) { return message.offset < floor; });
+  SimPartition& from = at(partition);
+  const auto kept = std::ranges::find_if(from.log, [floor](const SimMessage& m) { return m.offset >= floor; });
+  std::move(from.log.begin(), kept, std::back_inserter(from.expired));
+  from.log.erase(from.log.begin(), kept);
+  from.saved = std::max(from.saved, std::min(floor, from.next));
   note("expire", partition, floor);
 }
 

@@ -38,9 +38,10 @@ struct SimMessage {
 
 struct SimPartition {
   state::Incarnation created;
-  std::vector<SimMessage> log;  // kept messages, offsets ascend
-  std::uint64_t next = 0;       // next offset to give out
-  std::uint64_t saved = 0;      // offsets below survive a crash
+  std::vector<SimMessage> log;      // kept messages, offsets ascend
+  std::vector<SimMessage> expired;  // what retention took, for checkers
+  std::uint64_t next = 0;           // next offset to give out
+  std::uint64_t saved = 0;          // offsets below survive a crash
   bool has_retention = false;
   struct Unreadable {
     std::uint64_t begin = 0, end = 0;
