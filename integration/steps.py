@@ -20,7 +20,8 @@ def create_topic(broker, topic=TOPIC, stream=STREAM, partitions=1, expiry=0):
 
 
 def write(broker, count, topic=TOPIC, stream=STREAM, **options):
-    """Writes and waits; the topic must be there."""
+    """Writes and waits; the topic must be there. Partitions take turns by batch."""
+    options = {"batch": 10, **options}
     flags = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
     done = broker.lab.call([LOAD, "write", "--url", broker.url, "--stream", stream, "--topic", topic, f"--count={count}", *flags])
     assert done.returncode == 0, f"write: {done.stderr}"
@@ -138,7 +139,9 @@ def run_once(lab, appliance, *flags, seconds=30):
 
 
 def resolve(appliance, way, partition=0):
+    """Takes an exit and waits until it was carried out: by the partition's next look, not by the command."""
     appliance.resolve({"id": {"stream": STREAM, "topic": TOPIC, "partition": partition}}, way)
+    wait_row(appliance, f"{way} is carried out", lambda row: not row.get("fault", {}).get("kind"), partition)
 
 
 def assert_same(downstream, expected, topic=TOPIC, partition=0):

@@ -110,13 +110,13 @@ def test_upstream_lost_its_tail_and_goes_on_above_it(lab):
     upstream, downstream, appliance = pair(lab, "0.9.0", "0.9.0")
     old = digests(read(downstream)[0])
     upstream.control(f"lose-tail {PLACE} 0 50")
-    # Only a reader below the end sees it: nothing new was written.
+    upstream.control(f"reserve {PLACE} 0 1000")  # as a newer server does after a crash
     write(upstream, 30, seed=7)
     row = wait_row(appliance, "new messages are copied", lambda row: row["counters"]["copied"] == "530")
     assert "fault" not in row
     assert_same(downstream, old + digests(read(upstream)[0])[450:])
     gap = one_gap(appliance, "hole")
-    assert gap["upstream_begin"] == "500" and gap["resolved_as"] == "hole"
+    assert (gap["upstream_begin"], gap["upstream_end"], gap["resolved_as"]) == ("500", "1450", "hole")
 
 
 def test_upstream_lost_its_tail_and_nothing_was_issued_again(lab):
@@ -145,6 +145,9 @@ def test_upstream_lost_its_tail_and_issued_the_offsets_again(lab, running, again
     write(upstream, again, seed=7)
     if not running:
         appliance.start()
+    elif again == 50:
+        write(upstream, 1, seed=8)  # the end stands where it stood: only what comes next can tell
+        again += 1
     wait_fault(appliance, "upstream_rewound", ["restart"], [r"offset \d+ holds message \w{32}, and message \w{32} was copied"])
     assert_same(downstream, old)
     resolve(appliance, "restart")
@@ -189,20 +192,15 @@ def test_downstream_lost_its_tail(lab, server, running):
     if not running:
         assert appliance.stop() == 0
     downstream.control(f"lose-tail {PLACE} 0 100")
-    if not running:
+    if running:
+        downstream.control("cut-all")  # a crash ends its connections
+    else:
         appliance.start()
     write(upstream, 10, seed=7)
     wait_event(appliance, "downstream_lost_tail", "offset 400", "100 offsets")
     wait_copied(appliance, 510)
-    everything = digests(read(upstream)[0])
-    found = digests(read(downstream)[0])
-    if running:
-        # One batch was under way when the loss was seen; it stays where it landed, and is told.
-        duplicates = int(row_of(appliance)["counters"]["duplicates"])
-        assert len(found) == 510 + duplicates
-        assert list(dict.fromkeys(found)) == everything or sorted(set(found)) == sorted(everything)
-        assert duplicates == 0, f"{duplicates} messages are there twice: {appliance.gaps()}"
-    assert found == everything
+    assert_same(downstream, digests(read(upstream)[0]))
+    assert row_of(appliance)["counters"]["duplicates"] == "0"
 
 
 @pytest.mark.parametrize("server", BOTH)
@@ -280,7 +278,9 @@ def test_downstream_permission_withdrawn_and_restored(lab):
     write(upstream, 500)
     rights = "read_servers,manage_streams,read_streams,manage_topics,read_topics,poll_messages,send_messages"
     manage(downstream, "create-user", "copier", "secret", f"--rights={rights}")
-    appliance = lab.appliance(upstream, downstream, downstream=f"iggy://copier:secret@127.0.0.1:{downstream.port}").start()
+    appliance = lab.appliance(upstream, downstream)
+    appliance.settings["downstream"] = f"iggy://copier:secret@127.0.0.1:{downstream.port}"
+    appliance.start()
     wait_copied(appliance, 500)
     manage(downstream, "set-rights", "copier", "read_servers,read_streams,read_topics,poll_messages")
     write(upstream, 10, seed=7)
@@ -444,7 +444,7 @@ def test_second_process_on_a_copied_state_file(lab):
     copy = lab.folder / "copy.db"
     done = lab.call([REPLICATE, "state", "backup", "--state", appliance.state, copy])
     assert done.returncode == 0, done.stderr
-    writer = lab.writer(upstream).start(12_000, rate=3000, batch=20, partitions=1)
+    writer = lab.writer(upstream).start(12_000, rate=3000, batch=20)
     second = harness.Appliance(lab, "second", upstream, downstream, state=copy).start()
     wait_until("one of the two gives way", lambda: not (appliance.running() and second.running()))
     assert writer.wait() == 0
@@ -458,15 +458,16 @@ def test_second_process_on_a_copied_state_file(lab):
 
 
 def test_two_links_into_one_topic(lab):
-    """A lost state file makes a twin: it must wait or stop, never write beside the first."""
+    """A lost state file makes a twin: it watches, and ends when the first shows that it lives."""
     upstream, downstream, appliance = pair(lab, "0.9.0", "0.9.0", messages=100)
     twin = harness.Appliance(lab, "twin", upstream, downstream).start()
     write(upstream, 400, seed=7)
     wait_copied(appliance, 500)
-    # It sees the other's signs of life within the lease of 30 s; until then it only watches.
-    time.sleep(1)
-    assert digests(read(downstream)[0]) == digests(read(upstream)[0])
-    assert twin.running() is False or twin.partitions() == []
+    assert twin.ask("status").get("partitions", []) == [], "it touches nothing while it watches"
+    assert twin.wait(30) == 1
+    said = twin.log_since(0)
+    assert "copies from the same upstream into the same topics and is alive" in said and "stop that link first" in said, said
+    assert_same(downstream, digests(read(upstream)[0]))
 
 
 def test_state_folder_is_full(lab):
@@ -479,15 +480,14 @@ def test_state_folder_is_full(lab):
             lab, "0.9.0", "0.9.0", messages=100, state=folder / "link.db", uncommitted_batches_max=3, batch_bytes="64KiB"
         )
         hog = folder / "hog"
-        with open(hog, "wb") as file:
+        with open(hog, "wb", buffering=0) as file:
             try:
                 while True:
                     file.write(b"x" * 4096)
-                    file.flush()
             except OSError:
                 pass
         # Every commit needs room in the journal; what is free inside it may still serve some.
-        writer = lab.writer(upstream).start(60_000, rate=10_000, batch=50, size=500, partitions=1)
+        writer = lab.writer(upstream).start(60_000, rate=10_000, batch=50, size=500)
         wait_until("status says that the state file can't be written", lambda: appliance.ask("status")["link"]["store_error"])
         row = wait_row(appliance, "copying stops", lambda row: "the state file" in row["waits_for"])
         assert "full" in row["waits_for"] or "full" in appliance.ask("status")["link"]["store_error"]
@@ -553,11 +553,6 @@ def test_state_file_is_damaged(lab, place):
     else:
         content = bytearray(b"this is no database\n" * 400)
     appliance.state.write_bytes(content)
-    if place == "empty":
-        # SQLite takes an empty file for a new database; the downstream knows better.
-        appliance.start()
-        wait_until("it ends or faults", lambda: not appliance.running() or harness.faults_of(appliance.partitions()), seconds=60)
-        return
     code, said = run_once(lab, appliance)
     assert code == 1
     assert "appliance.db" in said and "backup" in said, said
@@ -577,7 +572,7 @@ def test_both_urls_are_one_cluster(lab):
     write(cluster, 50)
     code, said = run_once(lab, lab.appliance(cluster, cluster))
     assert code == 2
-    assert f"{STREAM}/{TOPIC}" in said and "same" in said.lower() or "itself" in said, said
+    assert "is the same as link.upstream_url" in said and "link.rename" in said, said
     assert len(read(cluster)[0]) == 50
 
 
@@ -595,7 +590,9 @@ def test_one_cluster_by_another_name(lab):
     cluster = lab.broker("cluster", "0.8.0")
     create_topic(cluster)
     write(cluster, 50)
-    code, said = run_once(lab, lab.appliance(cluster, cluster, downstream=f"iggy://iggy:iggy@localhost:{cluster.port}"))
+    appliance = lab.appliance(cluster, cluster)
+    appliance.settings["downstream"] = f"iggy://iggy:iggy@localhost:{cluster.port}"
+    code, said = run_once(lab, appliance)
     assert code == 2 and f"{STREAM}/{TOPIC}" in said, said
     assert len(read(cluster)[0]) == 50
 
