@@ -34,7 +34,7 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
   added_ = {};
   recent_.clear();
   recent_read_ = false;
-  absence_seen_ = false;
+  absences_.clear();
   repair_.clear();
 
   if (after_uncertain) {
@@ -49,18 +49,23 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
   auto up = co_await std::move(up_call);
   CO_RETURN_IF_ERROR(up);
   up_ = *up;
-  auto up_end_call = readable_end(source_, up_);
+  auto up_end_call = readable_end(source_, up_, "upstream");
   auto up_end = co_await std::move(up_end_call);
   CO_RETURN_IF_ERROR(up_end);
-  up_.end = *up_end;
   auto down_call = sink_.view();
   auto down = co_await std::move(down_call);
   CO_RETURN_IF_ERROR(down);
   down_ = *down;
-  auto down_end_call = readable_end(sink_, down_);
+  auto down_end_call = readable_end(sink_, down_, "downstream");
   auto down_end = co_await std::move(down_end_call);
   CO_RETURN_IF_ERROR(down_end);
-  down_.end = *down_end;
+  if (!*up_end || !*down_end) {
+    keep_evidence(false);
+    co_return ResyncOutcome(Behind{fmt::format("{} says that it ends at {} and gives nothing of that",
+                                               *up_end ? "downstream" : "upstream", *up_end ? down_.end : up_.end)});
+  }
+  up_.end = **up_end;
+  down_.end = **down_end;
 
   // Each step either goes on (Ready) or ends the run with what it found.
   if (fresh_ || durable_.fault.kind == info(FaultKind::kDownstreamNotEmpty).name) {
@@ -68,7 +73,7 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
     auto outcome = co_await std::move(step);
     if (!outcome || !std::holds_alternative<Ready>(*outcome)) {
       if (outcome && fresh_ && std::holds_alternative<Finding>(*outcome)) row = next_;
-      if (!absence_seen_) absence_.clear();
+      keep_evidence(false);
       co_return outcome;
     }
   } else {
@@ -79,13 +84,13 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
       auto outcome = co_await std::move(step);
       if (!outcome || !std::holds_alternative<Ready>(*outcome)) {
         // A verdict ends the evidence: whoever looks again (after a retry, hours later) begins anew.
-        if (!absence_seen_ || (outcome && std::holds_alternative<Finding>(*outcome))) absence_.clear();
+        keep_evidence(outcome && std::holds_alternative<Finding>(*outcome));
         co_return outcome;
       }
       if (rewinds_) break;  // the rest is looked at again from the new position, by the next run
     }
   }
-  absence_.clear();
+  keep_evidence(true);
   lowest_up_end_.reset();
   lost_reported_ = false;
   auto saving = save(row);
@@ -274,30 +279,38 @@ base::Task<base::Result<Resync::Look>> Resync::look(Sink& side, std::uint64_t of
   co_return judge(std::move(polled), offset);
 }
 
-// vsr's current_offset may stand in an unused reservation, and `last` then gives nothing: the newest readable message
-// decides. From an offset at or below it a poll gives something, from one above it nothing: halve.
+// The next offset after the newest readable message. vsr's current_offset may stand in an unused reservation, and
+// `last` then gives nothing. Nothing when that was not seen for long enough: an empty answer may also be a read that
+// failed.
 template <class Side>
-base::Task<base::Result<std::uint64_t>> Resync::readable_end(Side& side, PartitionView view) {
-  if (side.is_legacy() || view.messages_count == 0) co_return view.end;
+base::Task<base::Result<std::optional<std::uint64_t>>> Resync::readable_end(Side& side, PartitionView view,
+                                                                            std::string name) {
+  using End = std::optional<std::uint64_t>;
+  if (side.is_legacy() || view.messages_count == 0) co_return End(view.end);
   auto read = side.last();
   auto newest = co_await std::move(read);
   CO_RETURN_IF_ERROR(newest);
-  if (!newest->batch.empty()) co_return newest->batch.records.back().offset + 1;
+  if (!newest->batch.empty()) co_return End(newest->batch.records.back().offset + 1);
+  if (!persists(fmt::format("{}: nothing readable at its end {}", name, view.end))) co_return End();
+  // From an offset at or below the newest message a poll gives something, from one above it nothing: halve.
+  End end;
   std::uint64_t readable = 0;
   std::uint64_t nothing = view.end;
-  while (nothing - readable > 1) {
+  while (readable < nothing) {
     const std::uint64_t middle = readable + (nothing - readable) / 2;
     auto looking = look(side, middle);
     auto found = co_await std::move(looking);
     CO_RETURN_IF_ERROR(found);
-    const bool something = found->what == Look::What::kHere || found->what == Look::What::kAbove;
-    (something ? readable : nothing) = middle;
+    if (found->what == Look::What::kHere || found->what == Look::What::kAbove) {
+      end = found->record().offset + 1;
+      readable = std::max(middle, found->record().offset) + 1;
+    } else {
+      nothing = middle;
+    }
   }
-  auto looking = look(side, readable);
-  auto found = co_await std::move(looking);
-  CO_RETURN_IF_ERROR(found);
-  co_return found->what == Look::What::kHere || found->what == Look::What::kAbove ? found->record().offset + 1
-                                                                                  : view.end;
+  if (!end || !persists(fmt::format("{}: newest readable message is {} of {}", name, *end - 1, view.end)))
+    co_return End();
+  co_return end;
 }
 
 // The oldest offset that the upstream still gives, or its end when it holds nothing. Nothing when it says that it holds
@@ -313,13 +326,14 @@ base::Task<base::Result<std::optional<std::uint64_t>>> Resync::floor() {
   co_return Floor(up_.end - std::min(up_.end, up_.messages_count));
 }
 
+void Resync::keep_evidence(bool verdict) {
+  std::erase_if(absent_since_, [&](const auto& absence) { return verdict || !absences_.contains(absence.first); });
+}
+
 bool Resync::persists(const std::string& absence) {
-  absence_seen_ = true;
-  if (absence_ != absence) {
-    absence_ = absence;
-    absent_since_ = clock_.now();
-  }
-  return clock_.now() - absent_since_ >= options_.confirm_for;
+  absences_.insert(absence);
+  const base::TimePoint since = absent_since_.try_emplace(absence, clock_.now()).first->second;
+  return clock_.now() - since >= options_.confirm_for;
 }
 
 // A 0.8 server's first restart moves created_at, by seconds on large topics: only more than that is another creation.

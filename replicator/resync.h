@@ -11,7 +11,9 @@
 // Affinity: the pipeline's io_context, one run() at a time. Lifetime: source, sink, store, clock outlive it.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -94,7 +96,7 @@ class Resync {
   base::Task<base::Result<Look>> look(Sink& side, std::uint64_t offset);
   static base::Result<Look> judge(base::Result<Polled> polled, std::uint64_t offset);
   template <class Side>
-  base::Task<base::Result<std::uint64_t>> readable_end(Side& side, PartitionView view);
+  base::Task<base::Result<std::optional<std::uint64_t>>> readable_end(Side& side, PartitionView view, std::string name);
   base::Task<base::Result<std::optional<std::uint64_t>>> floor();
   base::Task<base::Result<Look>> last_kept(std::uint64_t begin, std::uint64_t end);
   void record_stranger(const base::Record& message, const std::string& cause, std::string_view resolved_as);
@@ -103,6 +105,8 @@ class Resync {
   bool decided(FaultKind kind, Exit exit) const {
     return decision_ && decision_->kind == kind && decision_->exit == exit;
   }
+  // Absences that this run has not seen are forgotten; a verdict ends the evidence for all.
+  void keep_evidence(bool verdict);
   // true when this same absence has been seen in every run for confirm_for.
   bool persists(const std::string& absence);
   bool retention_possible() const;
@@ -139,9 +143,8 @@ class Resync {
   std::uint64_t stranger_begin_ = 0, stranger_end_ = 0;  // downstream run of the newest ledger row
 
   // Across runs.
-  std::string absence_;
-  base::TimePoint absent_since_{};
-  bool absence_seen_ = false;
+  std::map<std::string, base::TimePoint> absent_since_;  // by what is absent; only what every run since has seen
+  std::set<std::string> absences_;                       // seen by the present run
   std::optional<std::uint64_t> lowest_up_end_;
   bool lost_reported_ = false;
   std::string repair_;
