@@ -47,7 +47,9 @@ base::Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& 
   }
   RETURN_IF_ERROR(database->execute("PRAGMA foreign_keys = ON"));
   if (writable) {
-    RETURN_IF_ERROR(database->execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"));
+    // The journal is moved into the database every 256 pages (1 MiB): a small file system must hold both.
+    RETURN_IF_ERROR(
+        database->execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 256"));
     RETURN_IF_ERROR(migrate(*database));
   } else {
     RETURN_IF_ERROR(check_version(*database));
@@ -210,6 +212,15 @@ base::Result<std::vector<EventRow>> SqliteStore::events(std::size_t newest) {
 
 base::Result<Applied> SqliteStore::apply(const Transaction& transaction) {
   if (transaction.empty()) return Applied{};
+  auto applied = apply_once(transaction);
+  // A full disk may be the journal's own growth: what is moved into the database leaves room for the same call again.
+  if (!applied && applied.error().code() == base::ErrorCode::kStateUnavailable) {
+    sqlite3_wal_checkpoint_v2(database_.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  }
+  return applied;
+}
+
+base::Result<Applied> SqliteStore::apply_once(const Transaction& transaction) {
   auto scope = sqlite::Transaction::begin(database_);
   if (!scope) return scope.error();
   auto applied = writer_->write(transaction);

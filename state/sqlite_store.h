@@ -58,6 +58,7 @@ class SqliteStore final : public Store {
   SqliteStore(std::optional<FileLock> lock, sqlite::Database database)
       : lock_(std::move(lock)), database_(std::move(database)) {}
   base::Status prepare();
+  base::Result<Applied> apply_once(const Transaction& transaction);
   base::Status begin_use();
 
   std::optional<FileLock> lock_;  // released last
