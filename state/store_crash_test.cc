@@ -126,9 +126,11 @@ TEST(StoreCrash, ALimitOnTheFileIsNoLossAndEndsWithTheLimit) {
     EXPECT_EQ(error->code(), ErrorCode::kStateUnavailable) << error->to_string();
     EXPECT_EQ(error->retry(), base::Retry::kSameCall);
     EXPECT_EQ(watermark_of(*store), watermark);
-    EXPECT_FALSE(store->apply(with(advance(watermark, 1)))) << "still full";
+    // It was the journal that had grown: it was moved into the database, and the same call finds room.
+    EXPECT_TRUE(store->apply(with(advance(watermark, 1)))) << "the same call, repeated";
+    ++watermark;
   }
-  ASSERT_TRUE(store->apply(with(advance(watermark, 1)))) << "the same call, repeated";
+  ASSERT_TRUE(store->apply(with(advance(watermark, 1)))) << "without the limit";
   store.reset();
   store = open_or_die(path);
   EXPECT_EQ(watermark_of(*store), watermark + 1);
