@@ -341,7 +341,7 @@ base::Task<base::Result<bool>> Resync::read_recent(Read read, std::uint64_t end)
       recent_.push_back(base::digest_of(record));
       bytes += record.size();
     }
-    if (polled->batch.empty() || polled->batch.records.front().offset >= end) co_return false;
+    if (polled->batch.empty() || polled->batch.records.front().offset > from) co_return false;
     end = from;
   }
   co_return true;
