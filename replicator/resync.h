@@ -11,6 +11,7 @@
 // Affinity: the pipeline's io_context, one run() at a time. Lifetime: source, sink, store, clock outlive it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -101,6 +102,8 @@ class Resync {
   base::Task<base::Result<Look>> last_kept(std::uint64_t begin, std::uint64_t end);
   void record_stranger(const base::Record& message, const std::string& cause, std::string_view resolved_as);
   base::Task<base::Result<bool>> is_own_duplicate(base::Digest digest);
+  using Read = std::function<base::Task<base::Result<Polled>>(std::uint64_t, std::uint32_t)>;
+  base::Task<base::Result<bool>> read_recent(Read read, std::uint64_t end);
 
   bool decided(FaultKind kind, Exit exit) const {
     return decision_ && decision_->kind == kind && decision_->exit == exit;

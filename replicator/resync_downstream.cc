@@ -23,7 +23,7 @@ Resync::Step Resync::check_downstream() {
   bool same = false;     // the anchor's message is where it was
   bool lost = false;     // the downstream no longer has it, and retention did not take it
   bool expired = false;  // retention took it
-  std::uint64_t oldest_kept = down_.end;
+
   if (durable_.anchor) {
     const state::Anchor& anchor = *durable_.anchor;
     auto looking = look(sink_, anchor.down_offset);
@@ -39,11 +39,10 @@ Resync::Step Resync::check_downstream() {
         break;
       case What::kAbove: {
         // Retention eats from the front; a crash that jumps over a reservation leaves older messages below the hole.
-        oldest_kept = found->record().offset;
         auto front_call = look(sink_, 0);
         auto front = co_await std::move(front_call);
         CO_RETURN_IF_ERROR(front);
-        const bool nothing_below = front->what == What::kAbove && front->record().offset >= oldest_kept;
+        const bool nothing_below = front->what == What::kAbove && front->record().offset >= found->record().offset;
         expired = nothing_below && (legacy || down_.has_retention);
         lost = !expired;
         break;
@@ -82,13 +81,14 @@ Resync::Step Resync::check_downstream() {
     if (!persists(seen)) co_return ResyncOutcome(Behind{seen + "; looking again before believing it"});
     co_return recreated(seen);
   }
-  // What stands behind the recorded end can still be compared, unless its beginning is gone too.
-  if (expired && oldest_kept > durable_.down_end && down_.end > durable_.down_end &&
+  // What stood behind the recorded end can't be compared when nothing of it is left.
+  if (expired && down_.messages_count == 0 && down_.end > durable_.down_end &&
       !decided(FaultKind::kUnverifiableTail, Exit::kAccept)) {
     co_return finding(
         FaultKind::kUnverifiableTail,
-        fmt::format("downstream was recorded up to {} and now begins at {}: what stood between can't be compared",
-                    durable_.down_end, oldest_kept));
+        fmt::format("downstream was recorded up to {}, now ends at {} and holds nothing: what stood between can't be "
+                    "compared",
+                    durable_.down_end, down_.end));
   }
   if (same && down_.end < durable_.down_end) {
     // Only strangers' messages stood behind ours, and they are gone.
@@ -185,6 +185,9 @@ Resync::Step Resync::match_tail() {
   std::size_t expected_at = 0;
   const bool accept_strangers = decided(FaultKind::kForeignWriter, Exit::kAccept);
   const bool accept_unverified = decided(FaultKind::kUnverifiableTail, Exit::kAccept);
+  const bool expires = sink_.is_legacy() || down_.has_retention;
+  const std::uint64_t tail_begin = down_offset;
+  bool at_tail_begin = true;
   std::uint64_t adopted = 0;
   std::uint64_t own_duplicates = 0;
 
@@ -245,6 +248,11 @@ Resync::Step Resync::match_tail() {
         added_.duplicates += 1;
         ++own_duplicates;
         record_stranger(message, "own_duplicate", "recorded");
+      } else if (message.offset > tail_begin && at_tail_begin && expires && !accept_unverified && !accept_strangers) {
+        co_return finding(
+            FaultKind::kUnverifiableTail,
+            fmt::format("downstream was recorded up to {} and goes on at {}: what stood between expired uncompared",
+                        tail_begin, message.offset));
       } else if (next == expected.records.end()) {
         const std::string seen =
             fmt::format("downstream holds message {} at offset {}, behind all that upstream (end {}) has",
@@ -264,6 +272,7 @@ Resync::Step Resync::match_tail() {
         record_stranger(message, accept_strangers ? "foreign_writer" : "unverified", to_string(Exit::kAccept));
       }
       down_offset = message.offset + 1;
+      at_tail_begin = false;
     }
   }
   next_.down_end = down_offset;
@@ -298,29 +307,44 @@ void Resync::record_stranger(const base::Record& message, const std::string& cau
 }
 
 // Was this message among the last that we wrote? An abandoned send is at most one batch; a window of 64 MiB or 100,000
-// messages covers it.
+// messages covers it. Where the downstream has let go of its part of the window, the upstream still tells.
 base::Task<base::Result<bool>> Resync::is_own_duplicate(base::Digest digest) {
-  constexpr std::uint64_t kWindowMessages = 100'000;
-  constexpr std::size_t kWindowBytes = 64U * 1024 * 1024;
   if (!recent_read_) {
     recent_read_ = true;
-    std::size_t bytes = 0;
-    std::uint64_t end = durable_.down_end;
-    const std::uint64_t begin = end > kWindowMessages ? end - kWindowMessages : 0;
-    while (end > begin && bytes < kWindowBytes) {
-      const std::uint64_t from = end > begin + options_.read_count ? end - options_.read_count : begin;
-      auto read = sink_.read(from, static_cast<std::uint32_t>(end - from));
-      auto polled = co_await std::move(read);
-      CO_RETURN_IF_ERROR(polled);
-      for (const base::Record& record : polled->batch.records) {
-        if (record.offset >= end) continue;
-        recent_.push_back(base::digest_of(record));
-        bytes += record.size();
-      }
-      end = from;
+    auto written_call = read_recent([this](std::uint64_t from, std::uint32_t count) { return sink_.read(from, count); },
+                                    durable_.down_end);
+    auto whole = co_await std::move(written_call);
+    CO_RETURN_IF_ERROR(whole);
+    if (!*whole) {
+      auto copied_call = read_recent(
+          [this](std::uint64_t from, std::uint32_t count) { return source_.poll(from, count); }, durable_.watermark);
+      auto copied = co_await std::move(copied_call);
+      CO_RETURN_IF_ERROR(copied);
     }
   }
   co_return std::ranges::find(recent_, digest) != recent_.end();
+}
+
+// Adds the digests of the window below `end`; false when its beginning is gone.
+base::Task<base::Result<bool>> Resync::read_recent(Read read, std::uint64_t end) {
+  constexpr std::uint64_t kWindowMessages = 100'000;
+  constexpr std::size_t kWindowBytes = 64U * 1024 * 1024;
+  std::size_t bytes = 0;
+  const std::uint64_t begin = end > kWindowMessages ? end - kWindowMessages : 0;
+  while (end > begin && bytes < kWindowBytes) {
+    const std::uint64_t from = end > begin + options_.read_count ? end - options_.read_count : begin;
+    auto reading = read(from, static_cast<std::uint32_t>(end - from));
+    auto polled = co_await std::move(reading);
+    CO_RETURN_IF_ERROR(polled);
+    for (const base::Record& record : polled->batch.records) {
+      if (record.offset >= end) break;
+      recent_.push_back(base::digest_of(record));
+      bytes += record.size();
+    }
+    if (polled->batch.empty() || polled->batch.records.front().offset > from) co_return false;
+    end = from;
+  }
+  co_return true;
 }
 
 }  // namespace replicator

@@ -755,6 +755,33 @@ TEST(Resync, DownstreamRetentionKeepsTheEnd) {
   }
 }
 
+TEST(Resync, ALateDuplicateWhoseTwinExpiredDownstreamIsStillOurs) {
+  Case c;
+  c.copied(30);
+  c.link.up.produce(0, 5);
+  c.link.down.at(0).has_retention = true;
+  c.link.down.expire(0, 28);
+  c.sent(10, 6);
+  c.sent(30, 5);
+  const auto outcome = c.settle();
+  EXPECT_TRUE(ready(outcome)) << text(outcome);
+  EXPECT_EQ(c.link.row()->counters.duplicates, 6U);
+  EXPECT_EQ(c.link.row()->watermark, 35U);
+}
+
+TEST(Resync, OurFirstSendWhoseBeginningExpiredIsUnverifiableAndNotAStranger) {
+  Case c;
+  c.link.up.produce(0, 10);
+  EXPECT_TRUE(ready(c.settle()));
+  c.sent(0, 6);
+  c.link.down.at(0).has_retention = true;
+  c.link.down.expire(0, 2);
+  const auto outcome = c.settle();
+  EXPECT_EQ(fault(outcome), FaultKind::kUnverifiableTail) << text(outcome);
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kUnverifiableTail, Exit::kAccept))));
+  EXPECT_EQ(c.link.row()->watermark, 6U);
+}
+
 TEST(Resync, DownstreamThatHoldsOtherMessagesIsAFault) {
   Case c;
   c.copied(5);
