@@ -13,8 +13,8 @@ struct BackoffPolicy {
   Duration max = std::chrono::seconds(30);     // no delay is longer
 };
 
-// Delay before attempt number `attempt` (0 = first retry). Doubles each time up to `max`; from the second on, `random` picks
-// from the upper half of the step, so that many partitions do not return at once.
+// Delay before attempt number `attempt` (0 = first retry). Doubles each time up to `max`; from the second on, `random`
+// picks from the upper half of the step, so that many partitions do not return at once.
 Duration backoff_delay(const BackoffPolicy& policy, std::uint32_t attempt, std::uint64_t random);
 
 // Counts attempts; seeded, so that a simulation replays.

@@ -36,9 +36,7 @@ void store(std::byte* at, T value) {
 }
 
 inline ByteView as_bytes(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
-inline std::string_view as_text(ByteView bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+inline std::string_view as_text(ByteView bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 // A block of uninitialised bytes of fixed size, shared by all views into it. Freed with the last owner.
 class Buffer {
@@ -56,8 +54,8 @@ class Buffer {
 };
 using BufferPtr = std::shared_ptr<const Buffer>;
 
-// Reads forward through bytes that nobody trusts. After a read past the end it is failed for good: every further read gives
-// zero or empty, and ok() is false. Callers read a whole layout, then ask once.
+// Reads forward through bytes that nobody trusts. After a read past the end it is failed for good: every further read
+// gives zero or empty, and ok() is false. Callers read a whole layout, then ask once.
 class ByteReader {
  public:
   explicit ByteReader(ByteView bytes) : bytes_(bytes) {}

@@ -12,9 +12,7 @@ class SystemClock final : public Clock {
  public:
   explicit SystemClock(asio::io_context& io) : io_(io) {}
 
-  TimePoint now() const override {
-    return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
-  }
+  TimePoint now() const override { return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now()); }
   std::uint64_t wall_micros() const override { return system_wall_micros(); }
   Task<void> sleep_until(TimePoint deadline) override {
     asio::steady_timer timer(io_, deadline);
@@ -38,9 +36,9 @@ Task<void> wait_until(Clock& clock, Event& event, TimePoint deadline) {
 std::unique_ptr<Clock> system_clock(asio::io_context& io) { return std::make_unique<SystemClock>(io); }
 
 std::uint64_t system_wall_micros() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
-                                        std::chrono::system_clock::now().time_since_epoch())
-                                        .count());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count());
 }
 
 }  // namespace base

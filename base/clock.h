@@ -1,5 +1,5 @@
-// Time as an interface, so that everything above runs on virtual time in tests. No other file asks the system for time, sleeps
-// or draws random numbers, except the transport in iggy/ and the store thread.
+// Time as an interface, so that everything above runs on virtual time in tests. No other file asks the system for time,
+// sleeps or draws random numbers, except the transport in iggy/ and the store thread.
 #pragma once
 
 #include <chrono>

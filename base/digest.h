@@ -25,8 +25,8 @@ std::uint64_t xxh3_64(ByteView bytes);
 // XXH32, seed 0: numeric id of a named consumer and of a legacy client.
 std::uint32_t xxh32(ByteView bytes);
 
-// An id for a message that has none (id 0 on vsr) when the target would invent a random one: a function of link, partition and
-// upstream offset alone, so that a re-read mints the same. Never 0.
+// An id for a message that has none (id 0 on vsr) when the target would invent a random one: a function of link,
+// partition and upstream offset alone, so that a re-read mints the same. Never 0.
 MessageId mint_id(const std::string& link_id, const PartitionKey& key, std::uint64_t upstream_offset);
 
 }  // namespace base

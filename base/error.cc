@@ -4,29 +4,52 @@ namespace base {
 
 std::string_view to_string(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kMalformed: return "malformed";
-    case ErrorCode::kConnectFailed: return "connect_failed";
-    case ErrorCode::kConnectionLost: return "connection_lost";
-    case ErrorCode::kTimeout: return "timeout";
-    case ErrorCode::kNotIggy: return "not_iggy";
-    case ErrorCode::kUnsupported: return "unsupported";
-    case ErrorCode::kCredentials: return "credentials";
-    case ErrorCode::kPermission: return "permission";
-    case ErrorCode::kNotFound: return "not_found";
-    case ErrorCode::kAlreadyExists: return "already_exists";
-    case ErrorCode::kServerRefused: return "server_refused";
-    case ErrorCode::kNotAccepted: return "not_accepted";
-    case ErrorCode::kUncertain: return "uncertain";
-    case ErrorCode::kInvalidRecord: return "invalid_record";
-    case ErrorCode::kInvalidArgument: return "invalid_argument";
-    case ErrorCode::kStateCorrupt: return "state_corrupt";
-    case ErrorCode::kStateUnavailable: return "state_unavailable";
-    case ErrorCode::kStateLocked: return "state_locked";
-    case ErrorCode::kWrongLink: return "wrong_link";
-    case ErrorCode::kStaleGeneration: return "stale_generation";
-    case ErrorCode::kFenced: return "fenced";
-    case ErrorCode::kStopped: return "stopped";
-    case ErrorCode::kInternal: return "internal";
+    case ErrorCode::kMalformed:
+      return "malformed";
+    case ErrorCode::kConnectFailed:
+      return "connect_failed";
+    case ErrorCode::kConnectionLost:
+      return "connection_lost";
+    case ErrorCode::kTimeout:
+      return "timeout";
+    case ErrorCode::kNotIggy:
+      return "not_iggy";
+    case ErrorCode::kUnsupported:
+      return "unsupported";
+    case ErrorCode::kCredentials:
+      return "credentials";
+    case ErrorCode::kPermission:
+      return "permission";
+    case ErrorCode::kNotFound:
+      return "not_found";
+    case ErrorCode::kAlreadyExists:
+      return "already_exists";
+    case ErrorCode::kServerRefused:
+      return "server_refused";
+    case ErrorCode::kNotAccepted:
+      return "not_accepted";
+    case ErrorCode::kUncertain:
+      return "uncertain";
+    case ErrorCode::kInvalidRecord:
+      return "invalid_record";
+    case ErrorCode::kInvalidArgument:
+      return "invalid_argument";
+    case ErrorCode::kStateCorrupt:
+      return "state_corrupt";
+    case ErrorCode::kStateUnavailable:
+      return "state_unavailable";
+    case ErrorCode::kStateLocked:
+      return "state_locked";
+    case ErrorCode::kWrongLink:
+      return "wrong_link";
+    case ErrorCode::kStaleGeneration:
+      return "stale_generation";
+    case ErrorCode::kFenced:
+      return "fenced";
+    case ErrorCode::kStopped:
+      return "stopped";
+    case ErrorCode::kInternal:
+      return "internal";
   }
   return "unknown";
 }
@@ -35,13 +58,16 @@ Retry default_retry(ErrorCode code) {
   switch (code) {
     case ErrorCode::kConnectFailed:
     case ErrorCode::kNotAccepted:
-    case ErrorCode::kStateUnavailable: return Retry::kSameCall;
+    case ErrorCode::kStateUnavailable:
+      return Retry::kSameCall;
     case ErrorCode::kConnectionLost:
     case ErrorCode::kTimeout:
     case ErrorCode::kUncertain:
     case ErrorCode::kStaleGeneration:
-    case ErrorCode::kMalformed: return Retry::kFromWatermark;
-    case ErrorCode::kStopped: return Retry::kCancelled;
+    case ErrorCode::kMalformed:
+      return Retry::kFromWatermark;
+    case ErrorCode::kStopped:
+      return Retry::kCancelled;
     case ErrorCode::kNotIggy:
     case ErrorCode::kUnsupported:
     case ErrorCode::kCredentials:
@@ -55,7 +81,8 @@ Retry default_retry(ErrorCode code) {
     case ErrorCode::kStateLocked:
     case ErrorCode::kWrongLink:
     case ErrorCode::kFenced:
-    case ErrorCode::kInternal: return Retry::kNeedsOperator;
+    case ErrorCode::kInternal:
+      return Retry::kNeedsOperator;
   }
   return Retry::kNeedsOperator;
 }

@@ -1,4 +1,5 @@
-// One error type for the whole program. `retry` says what the caller should do; the pipeline switches on it, not on `code`.
+// One error type for the whole program. `retry` says what the caller should do; the pipeline switches on it, not on
+// `code`.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +50,8 @@ Retry default_retry(ErrorCode code);
 
 class Error {
  public:
-  // `operation`: verb that failed ("poll"). `object`: what it was done to ("orders/events/3"). `message`: what happened,
-  // one line. `hint`: what the reader can do, may be empty.
+  // `operation`: verb that failed ("poll"). `object`: what it was done to ("orders/events/3"). `message`: what
+  // happened, one line. `hint`: what the reader can do, may be empty.
   Error(ErrorCode code, std::string operation, std::string object, std::string message, std::string hint = {})
       : code_(code),
         retry_(default_retry(code)),

@@ -9,7 +9,8 @@
 
 namespace base {
 
-// 128-bit message id as the wire carries it: low 64 bits first, little-endian. 0 means "please generate" to a 0.8 server.
+// 128-bit message id as the wire carries it: low 64 bits first, little-endian. 0 means "please generate" to a 0.8
+// server.
 struct MessageId {
   std::uint64_t low = 0;
   std::uint64_t high = 0;

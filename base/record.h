@@ -1,8 +1,8 @@
-// One message and a run of messages, as views into the frame they arrived in. Independent of the dialect: what a pipeline
-// copies, what resync compares, what the codecs decode to and encode from.
+// One message and a run of messages, as views into the frame they arrived in. Independent of the dialect: what a
+// pipeline copies, what resync compares, what the codecs decode to and encode from.
 //
-// Ownership: a Record owns nothing. A RecordBatch keeps its frame alive; a Record copied out of it is valid as long as some
-// copy of `frame` is held.
+// Ownership: a Record owns nothing. A RecordBatch keeps its frame alive; a Record copied out of it is valid as long as
+// some copy of `frame` is held.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,11 @@ struct Record {
   std::uint32_t payload_length = 0;
   // Payload, then the raw user-header block: contiguous in this order in every dialect.
   ByteView body;
-  // The stored form as it arrived: legacy 64-byte header + body, vsr 48-byte frame header + body. Empty when the record was made
-  // here. An encoder of the same dialect forwards these bytes instead of rebuilding them.
+  // The stored form as it arrived: legacy 64-byte header + body, vsr 48-byte frame header + body. Empty when the record
+  // was made here. An encoder of the same dialect forwards these bytes instead of rebuilding them.
   ByteView raw;
-  // vsr: the 256-byte header of the batch record that it arrived in (shared by all records of that batch). Empty in legacy.
+  // vsr: the 256-byte header of the batch record that it arrived in (shared by all records of that batch). Empty in
+  // legacy.
   ByteView envelope;
 
   ByteView payload() const { return body.first(payload_length); }

@@ -1,15 +1,15 @@
 // Coroutines, and the three primitives that everything waits on: Event, TaskGroup, and a clock that can be virtual.
 //
-// House rule: name it, then await it (`auto r = co_await f(); if (!r) ...`), never a temporary inside a co_await expression.
-// Affinity: everything here belongs to one io_context with one thread.
+// House rule: name it, then await it (`auto r = co_await f(); if (!r) ...`), never a temporary inside a co_await
+// expression. Affinity: everything here belongs to one io_context with one thread.
 #pragma once
+
+#include <functional>
+#include <string>
 
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
-
-#include <functional>
-#include <string>
 
 #include "base/result.h"
 

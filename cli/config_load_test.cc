@@ -289,8 +289,9 @@ TEST(Validate, KnowsWhatDependsOnEachOther) {
   EXPECT_EQ(problems([](Config& c) { c.batch_bytes = 1024; }), "copy.batch_bytes: 1KiB is below 64KiB");
   EXPECT_EQ(problems([](Config& c) { c.budget_bytes = 15ULL << 20; }),
             "copy.budget_bytes: 15MiB is below four batches of 4MiB");
-  EXPECT_EQ(problems([](Config& c) { c.downstream_url = c.upstream_url; }),
-            "link.downstream_url: is the same as link.upstream_url; a cluster can't be copied onto itself");
+  EXPECT_EQ(
+      problems([](Config& c) { c.downstream_url = c.upstream_url; }),
+      "link.downstream_url: is the same as link.upstream_url; within one cluster topics need other names: link.rename");
   EXPECT_EQ(problems([](Config& c) { c.retry_max_backoff = std::chrono::milliseconds(10); }),
             "time.retry_max_backoff: 10ms is below time.retry_initial_backoff, 1s");
   EXPECT_EQ(problems([](Config& c) { c.admin_tls_cert = "cert.pem"; }),

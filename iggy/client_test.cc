@@ -10,6 +10,7 @@
 
 #include "base/testing/run_until_done.h"
 #include "iggy/gate.h"
+#include "iggy/testing/late.h"
 #include "iggy/testing/loopback_transport.h"
 #include "iggy/testing/tiny_server.h"
 
@@ -56,15 +57,8 @@ class LoopbackConnector final : public Connector {
   std::vector<base::TimePoint>& attempts_;
 };
 
-template <class T>
-Task<void> keep(Task<T> task, std::optional<T>* into) {
-  auto running = std::move(task);
-  into->emplace(co_await std::move(running));
-}
-
-using CallResult = std::optional<base::Result<Reply>>;
-using SendResult = std::optional<base::Result<SendAck>>;
-using ConnectResult = std::optional<base::Result<ServerIdentity>>;
+using CallResult = testing::Late<base::Result<Reply>>;
+using SendResult = testing::Late<base::Result<SendAck>>;
 
 struct Bench {
   explicit Bench(Dialect dialect, std::string_view target = "iggy://iggy:hunter2@a:8090", ClientOptions set = {})
@@ -99,12 +93,12 @@ struct Bench {
   base::Result<SendAck> send(std::uint32_t slot = 0, SendTrace* trace = nullptr) {
     return run(client->send(kTopic, 0, frame(), 1, slot, trace));
   }
-  void start_call(Request request, CallResult& into, Role role = Role::kControl) {
-    calls.spawn(keep(client->call(std::move(request), role, 0), &into));
+  void start_call(Request request, const CallResult& into, Role role = Role::kControl) {
+    calls.spawn(into.keep(client->call(std::move(request), role, 0)));
     settle();
   }
-  void start_send(SendResult& into, std::uint32_t slot = 0) {
-    calls.spawn(keep(client->send(kTopic, 0, frame(), 1, slot, nullptr), &into));
+  void start_send(const SendResult& into, std::uint32_t slot = 0) {
+    calls.spawn(into.keep(client->send(kTopic, 0, frame(), 1, slot, nullptr)));
     settle();
   }
   OutgoingSend frame() {

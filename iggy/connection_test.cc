@@ -11,6 +11,7 @@
 #include "base/testing/run_until_done.h"
 #include "iggy/codec/codes.h"
 #include "iggy/codec/send.h"
+#include "iggy/testing/late.h"
 #include "iggy/testing/loopback_transport.h"
 #include "iggy/testing/peer.h"
 
@@ -50,14 +51,12 @@ TopicDetails topic_ending_at(std::uint64_t end) {
   return details;
 }
 
-base::ErrorCode code_of(const std::optional<base::Result<Reply>>& result) {
-  return !result ? kInternal : (*result ? kAlreadyExists : result->error().code());
-}
+using CallResult = testing::Late<base::Result<Reply>>;
+using SendResult = testing::Late<base::Result<SendAck>>;
+using LoginResult = testing::Late<base::Result<LoggedIn>>;
 
-template <class T>
-Task<void> keep(Task<T> task, std::optional<T>* into) {
-  auto running = std::move(task);
-  into->emplace(co_await std::move(running));
+base::ErrorCode code_of(const CallResult& result) {
+  return !result ? kInternal : (*result ? kAlreadyExists : result->error().code());
 }
 
 // A connection and its server's end.
@@ -85,14 +84,15 @@ struct Bench {
     auto closing = tasks.close();
     co_await std::move(closing);
   }
-  void run(Task<void> task) { base::testing::run_until_done(io, clock, std::move(task), 100'000); }
+  template <class T>
+  T run(Task<T> task) {
+    return base::testing::run_until_done(io, clock, std::move(task), 100'000);
+  }
 
   // Starts a call whose result lands in `into`.
-  void call(Request request, std::optional<base::Result<Reply>>& into) {
-    tasks.spawn(keep(connection->call(std::move(request)), &into));
-  }
-  void send(const Message& message, std::optional<base::Result<SendAck>>& into) {
-    tasks.spawn(keep(connection->send(kTopic, 0, message.frame(options.dialect), 1), &into));
+  void call(Request request, const CallResult& into) { tasks.spawn(into.keep(connection->call(std::move(request)))); }
+  void send(const Message& message, const SendResult& into) {
+    tasks.spawn(into.keep(connection->send(kTopic, 0, message.frame(options.dialect), 1)));
   }
   // Lets everything run that can without time passing.
   void settle() {
@@ -101,24 +101,21 @@ struct Bench {
   }
   // The next request as the server sees it.
   testing::LegacyCall legacy_call() {
-    std::optional<base::Result<testing::LegacyCall>> call;
-    run(keep(peer->legacy_call(), &call));
-    EXPECT_TRUE(call->has_value());
-    return call->has_value() ? **call : testing::LegacyCall{};
+    auto call = run(peer->legacy_call());
+    EXPECT_TRUE(call.has_value());
+    return call.value_or(testing::LegacyCall{});
   }
   testing::VsrCall vsr_call() {
-    std::optional<base::Result<testing::VsrCall>> call;
-    run(keep(peer->vsr_call(), &call));
-    EXPECT_TRUE(call->has_value());
-    return call->has_value() ? **call : testing::VsrCall{};
+    auto call = run(peer->vsr_call());
+    EXPECT_TRUE(call.has_value());
+    return call.value_or(testing::VsrCall{});
   }
   void answer(base::Bytes bytes) {
-    std::optional<base::Status> status;
-    run(keep(peer->write(std::move(bytes)), &status));
+    static_cast<void>(run(peer->write(std::move(bytes))));  // a cut is part of some tests
     settle();
   }
   void log_in() {
-    std::optional<base::Result<LoggedIn>> result;
+    LoginResult result;
     start_login(result);
     if (options.dialect == Dialect::kLegacy) {
       EXPECT_EQ(legacy_call().code, code::kLoginUser);
@@ -131,9 +128,9 @@ struct Bench {
     }
     ASSERT_TRUE(result && *result);
   }
-  void start_login(std::optional<base::Result<LoggedIn>>& into) {
+  void start_login(const LoginResult& into) {
     const Credentials credentials = Password{"iggy", Secret("hunter2")};
-    tasks.spawn(keep(connection->login(credentials, clock.now() + std::chrono::seconds(5)), &into));
+    tasks.spawn(into.keep(connection->login(credentials, clock.now() + std::chrono::seconds(5))));
     settle();
   }
   static base::Bytes logged_in(const testing::VsrCall& login, std::uint32_t word) {
@@ -161,9 +158,6 @@ struct Bench {
   std::vector<std::unique_ptr<Peer>> old_peers;
   std::shared_ptr<Connection> connection;
 };
-
-using CallResult = std::optional<base::Result<Reply>>;
-using SendResult = std::optional<base::Result<SendAck>>;
 
 std::string stream_in(const CallResult& result) {
   if (!result || !*result) return "no reply";
@@ -342,7 +336,7 @@ TEST(LegacyConnection, RefusesAnAnswerBeyondTwoGibibytes) {
 TEST(LegacyConnection, WrongPasswordAndWrongTokenAreCredentials) {
   for (const std::uint32_t status : {42U, 20U, 47U, 54U}) {
     Bench bench(Dialect::kLegacy);
-    std::optional<base::Result<LoggedIn>> result;
+    LoginResult result;
     bench.start_login(result);
     bench.answer(legacy::encode_error(status));
     ASSERT_TRUE(result && !*result);
@@ -613,7 +607,7 @@ TEST(VsrConnection, AnAnswerLargerThanTheReadAhead) {
 
 TEST(VsrConnection, ALoginThatIsNotYetPossibleIsRepeatedOnTheSameConnection) {
   Bench bench(Dialect::kVsr11);
-  std::optional<base::Result<LoggedIn>> result;
+  LoginResult result;
   bench.start_login(result);
   const auto start = bench.clock.now();
   for (const std::uint32_t transient : {57U, 58U, 57U}) {
@@ -631,7 +625,7 @@ TEST(VsrConnection, ALoginThatIsNotYetPossibleIsRepeatedOnTheSameConnection) {
 
 TEST(VsrConnection, ALoginThatStaysImpossibleEndsWithItsDeadline) {
   Bench bench(Dialect::kVsr11);
-  std::optional<base::Result<LoggedIn>> result;
+  LoginResult result;
   bench.start_login(result);
   const auto start = bench.clock.now();
   while (!result) bench.answer(vsr::encode_result(bench.vsr_call().header, 58));
@@ -644,7 +638,7 @@ TEST(VsrConnection, LoginEvictions) {
       {9, kCredentials}, {10, kCredentials}, {11, kCredentials}, {12, kServerRefused}, {14, kUnsupported}};
   for (const auto& [reason, code] : cases) {
     Bench bench(Dialect::kVsr11);
-    std::optional<base::Result<LoggedIn>> result;
+    LoginResult result;
     bench.start_login(result);
     bench.answer(vsr::encode_eviction({77, 88}, {.protocol_max = 0x3000, .protocol_min = 0x3000, .reason = reason}));
     ASSERT_TRUE(result && !*result);
@@ -656,7 +650,7 @@ TEST(VsrConnection, LoginEvictions) {
 
 TEST(VsrConnection, ALoginReplyOfAnotherProtocolIsRefused) {
   Bench bench(Dialect::kVsr11);
-  std::optional<base::Result<LoggedIn>> result;
+  LoginResult result;
   bench.start_login(result);
   bench.answer(Bench::logged_in(bench.vsr_call(), 0x3000));
   ASSERT_TRUE(result && !*result);
@@ -666,7 +660,7 @@ TEST(VsrConnection, ALoginReplyOfAnotherProtocolIsRefused) {
 
 TEST(VsrConnection, ALegacyServerIsRecognisedAtOnce) {
   Bench bench(Dialect::kVsr11);
-  std::optional<base::Result<LoggedIn>> result;
+  LoginResult result;
   bench.start_login(result);
   const auto start = bench.clock.now();
   bench.answer(legacy::encode_error(3));

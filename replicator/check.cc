@@ -98,6 +98,13 @@ base::Task<bool> check_end(std::string side, iggy::Client& client, CheckReport& 
   co_return true;
 }
 
+base::Task<void> close_both(Ends& ends) {
+  for (iggy::Client* client : {ends.upstream.get(), ends.downstream.get()}) {
+    auto closing = client->close();
+    co_await std::move(closing);
+  }
+}
+
 base::Task<base::Result<Topology>> look_at_topics(Ends& ends, const Config& config) {
   auto rules = Rules::compile(config.topics, config.exclude, config.rename, config.marker);
   CO_RETURN_IF_ERROR(rules);
@@ -128,13 +135,11 @@ base::Task<void> check_both(Ends& ends, const Config& config, CheckReport& repor
       for (const std::string& notice : topology->notices) add(report, "link", "notice", Verdict::kWarn, notice);
     }
   }
-  auto close_upstream = ends.upstream->close();
-  co_await std::move(close_upstream);
-  auto close_downstream = ends.downstream->close();
-  co_await std::move(close_downstream);
+  auto closing = close_both(ends);
+  co_await std::move(closing);
 }
 
-base::Task<base::Result<PlanReport>> plan_both(Ends& ends, const Config& config) {
+base::Task<base::Result<PlanReport>> look_and_plan(Ends& ends, const Config& config) {
   for (iggy::Client* client : {ends.upstream.get(), ends.downstream.get()}) {
     auto connecting = client->connect();
     auto server = co_await std::move(connecting);
@@ -164,10 +169,14 @@ base::Task<base::Result<PlanReport>> plan_both(Ends& ends, const Config& config)
   }
   for (const std::string& refusal : topology->refusals) report.lines.push_back({"", "", "refuse", refusal});
   for (const std::string& notice : topology->notices) report.lines.push_back({"", "", "notice", notice});
-  for (iggy::Client* client : {ends.upstream.get(), ends.downstream.get()}) {
-    auto closing = client->close();
-    co_await std::move(closing);
-  }
+  co_return report;
+}
+
+base::Task<base::Result<PlanReport>> plan_both(Ends& ends, const Config& config) {
+  auto planning = look_and_plan(ends, config);
+  auto report = co_await std::move(planning);
+  auto closing = close_both(ends);
+  co_await std::move(closing);
   co_return report;
 }
 

@@ -95,8 +95,9 @@ std::vector<std::string> validate(const Config& config) {
   Problems problems;
   check_url(problems, "upstream", config.upstream_url);
   check_url(problems, "downstream", config.downstream_url);
-  if (!config.upstream_url.empty() && config.upstream_url == config.downstream_url) {
-    problems.add("link.downstream_url", "is the same as link.upstream_url; a cluster can't be copied onto itself");
+  if (!config.upstream_url.empty() && config.upstream_url == config.downstream_url && config.rename.empty()) {
+    problems.add("link.downstream_url",
+                 "is the same as link.upstream_url; within one cluster topics need other names: link.rename");
   }
   check_topology(problems, config);
 

@@ -341,6 +341,8 @@ Lag PartitionPipeline::lag() const {
   const std::uint64_t wall = clock_.wall_micros();
   lag.observed_at = wall - static_cast<std::uint64_t>(age.count());
   if (age > options_.unknown_after || !row_) return lag;
+  if (phase_ == Phase::kBehind && observed->view.end < positions_.acked())
+    return lag;  // new ones can't be told from old
   const std::uint64_t end = std::max(observed->view.end, positions_.polled());
   lag.messages = end - std::min(end, positions_.acked());
   if (*lag.messages == 0) {

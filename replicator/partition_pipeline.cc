@@ -199,7 +199,9 @@ void PartitionPipeline::acked(std::size_t count, std::uint64_t end) {
   live_.copied += count;
   live_.copied_bytes += commit.added.copied_bytes;
   progress_at_ = clock_.now();
-  if (idle_ && positions_.acked() == positions_.polled()) commit.caught_up_at = clock_.wall_micros();
+  if (const auto seen = source_.observed(); seen && seen->view.end <= positions_.acked()) {
+    commit.caught_up_at = clock_.wall_micros();
+  }
   ++uncommitted_batches_;
   committer_.add(std::move(commit), *this);
   // The acked records leave the queue; their frames go with the last of each.

@@ -35,7 +35,7 @@ namespace replicator {
 struct PipelineTally {
   std::optional<std::uint64_t> first;  // upstream offset of the first message
   std::uint64_t copied = 0, copied_bytes = 0;
-  base::Digest digest;                 // chained over the digests of all messages, in order
+  base::Digest digest;  // chained over the digests of all messages, in order
 };
 
 struct PipelineOptions {

@@ -87,6 +87,7 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
   }
   absence_.clear();
   lowest_up_end_.reset();
+  lost_reported_ = false;
   auto saving = save(row);
   auto saved = co_await std::move(saving);
   CO_RETURN_IF_ERROR(saved);

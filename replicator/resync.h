@@ -105,6 +105,7 @@ class Resync {
   }
   // true when this same absence has been seen in every run for confirm_for.
   bool persists(const std::string& absence);
+  bool retention_possible() const;
   bool moved(const state::Incarnation& now, const state::Incarnation& recorded, bool legacy) const;
   ResyncOutcome finding(FaultKind kind, std::string detail, std::uint64_t up_begin = 0, std::uint64_t up_end = 0);
   state::GapRow gap(std::uint64_t up_begin, std::uint64_t up_end, std::string cause, std::string detail) const;
@@ -142,7 +143,7 @@ class Resync {
   base::TimePoint absent_since_{};
   bool absence_seen_ = false;
   std::optional<std::uint64_t> lowest_up_end_;
-  std::optional<std::uint64_t> reported_lost_end_;
+  bool lost_reported_ = false;
   std::string repair_;
 };
 

@@ -427,6 +427,55 @@ TEST(Resync, AnExpiredWatermarkIsALossWithItsLedgerRowWrittenOnce) {
   EXPECT_EQ(named, 11U);
 }
 
+TEST(Resync, AReservationThatWasJumpedOverIsNoLossWhereNothingCanHaveExpiredYet) {
+  Case c(Flavour::kVsrReserving, Flavour::kVsr);
+  c.copied(5);
+  c.link.up.at(0).has_retention = true;
+  c.link.up.at(0).expiry_micros = 3'600'000'000;
+  c.row->caught_up_at = c.link.clock.wall_micros();
+  c.link.up.at(0).saved = 0;
+  c.link.up.crash();
+  c.link.up.produce(0, 3);
+  c.link.pass(std::chrono::minutes(1));
+  const auto outcome = c.settle();
+  EXPECT_TRUE(ready(outcome)) << text(outcome);
+  EXPECT_EQ(c.link.gaps().at(0).cause, "hole");
+}
+
+TEST(Resync, AnUpstreamThatGrowsSlowlyBelowWhatWasCopiedIsRewoundAlsoWhenNothingCanBeCompared) {
+  Case c;
+  c.copied(50);
+  c.link.down.at(0).has_retention = true;
+  c.link.down.expire(0, 50);
+  c.link.up.purge(0);
+  std::optional<FaultKind> found;
+  for (int i = 0; i < 20 && !found; ++i) {
+    c.link.up.produce(0, 1);
+    found = fault(*c.look());
+    c.link.pass(std::chrono::milliseconds(700));
+  }
+  EXPECT_EQ(found, FaultKind::kUpstreamRewound);
+  EXPECT_EQ(c.link.row()->generation, 1U);
+}
+
+TEST(Resync, AnUpstreamThatBeganAgainBelowAHoleIsNotCaughtUp) {
+  // The anchor stands below the hole and is gone: only the end tells that the new history lies before the watermark.
+  Case c(Flavour::kVsrReserving, Flavour::kVsr);
+  c.copied(10);
+  c.link.up.at(0).saved = 0;
+  c.link.up.crash();  // empty, its end is 1000
+  c.link.up.crash();
+  EXPECT_TRUE(ready(c.settle()));
+  const std::uint64_t watermark = c.link.row()->watermark;
+  EXPECT_GE(watermark, 1000U);
+  c.link.up.purge(0);
+  c.link.up.at(0).next = 500;
+  c.link.up.produce(0, 3);
+  EXPECT_TRUE(behind(c.settle()));
+  c.link.up.produce(0, 3);
+  EXPECT_EQ(fault(c.settle()), FaultKind::kUpstreamRewound);
+}
+
 TEST(Resync, EverythingExpiredIsALossUpToTheEnd) {
   Case c;
   c.copied(5);

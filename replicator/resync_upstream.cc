@@ -50,8 +50,7 @@ Resync::Step Resync::check_upstream() {
   // On legacy the content at the anchor outweighs created_at.
   const bool created_moved =
       moved(up_.created, durable_.up_created, legacy) && !(legacy && anchor_upstream_ == Content::kSame);
-  const bool ends_early =
-      anchor_upstream_ == Content::kEndsEarly || (anchor_upstream_ != Content::kGone && up_.end < durable_.watermark);
+  const bool ends_early = anchor_upstream_ == Content::kEndsEarly || up_.end < durable_.watermark;
 
   if (created_moved) {
     if (restart_decided()) {
@@ -123,28 +122,27 @@ Resync::Step Resync::upstream_ends_early() {
       }
     }
   }
-  // Where nothing can be compared, an end that was seen to stand still and then grew tells the same. (A node that
-  // catches up grows as well, but what it shows is ours.)
-  if (lowest_up_end_ && end > *lowest_up_end_ && !is_ours) {
+  // Where nothing can be compared, an end that grows tells the same. (A node that catches up grows as well, but what it
+  // shows is ours.)
+  lowest_up_end_ = std::min(lowest_up_end_.value_or(end), end);
+  const bool for_long = persists("upstream ends early");
+  if (for_long && end > *lowest_up_end_ && !is_ours) {
     co_return rewound(fmt::format(
         "upstream's end fell to {} and grew to {}, still below {}: offsets that were copied were issued again",
         *lowest_up_end_, end, durable_.watermark));
   }
   const std::string seen = fmt::format("upstream ends at {}, {} messages were copied up to {}", end,
                                        durable_.watermark - end, durable_.watermark);
-  if (persists(seen)) {
-    lowest_up_end_ = end;
-    if (reported_lost_end_ != end) {
-      // Kept although the partition goes on waiting.
-      event("upstream_lost", fmt::format("upstream lost {} messages that the downstream has: offsets {} to {}",
-                                         durable_.watermark - end, end, durable_.watermark));
-      state::Transaction note;
-      note.events = std::exchange(events_, {});
-      auto applying = store_.apply(std::move(note));
-      auto applied = co_await std::move(applying);
-      CO_RETURN_IF_ERROR(applied);
-      reported_lost_end_ = end;
-    }
+  if (for_long && !lost_reported_) {
+    // Kept although the partition goes on waiting.
+    event("upstream_lost", fmt::format("upstream lost {} messages that the downstream has: offsets {} to {}",
+                                       durable_.watermark - end, end, durable_.watermark));
+    state::Transaction note;
+    note.events = std::exchange(events_, {});
+    auto applying = store_.apply(std::move(note));
+    auto applied = co_await std::move(applying);
+    CO_RETURN_IF_ERROR(applied);
+    lost_reported_ = true;
   }
   co_return ResyncOutcome(Behind{seen + "; waiting for new messages"});
 }
@@ -180,6 +178,13 @@ Resync::Step Resync::check_watermark() {
   co_return co_await std::move(step);
 }
 
+// Can the server have deleted a message that was appended after we had last copied all?
+bool Resync::retention_possible() const {
+  if (!up_.has_retention) return false;
+  if (up_.max_bytes != 0 || up_.expiry_micros == 0 || durable_.caught_up_at == 0) return true;
+  return clock_.wall_micros() >= durable_.caught_up_at + up_.expiry_micros;
+}
+
 // Nothing is kept between the watermark and `next_readable`. Why?
 Resync::Step Resync::gap_before(std::uint64_t next_readable) {
   const std::uint64_t watermark = next_.watermark;
@@ -187,9 +192,9 @@ Resync::Step Resync::gap_before(std::uint64_t next_readable) {
   auto oldest = co_await std::move(floor_call);
   CO_RETURN_IF_ERROR(oldest);
   if (!*oldest) co_return ResyncOutcome(Behind{"upstream says that it holds messages and gives none"});
-  const bool at_the_front = **oldest >= next_readable;
+  const bool at_the_front = **oldest >= next_readable && retention_possible();
   const std::uint64_t lost = next_readable - watermark;
-  if (at_the_front && up_.has_retention) {
+  if (at_the_front) {
     if (decided(FaultKind::kUnverifiableTail, Exit::kAccept)) {
       // Part of it stands in the tail that is taken as ours; how much can't be told any more.
       gaps_.push_back(gap(watermark, next_readable, "unverified", "expired upstream before it was recorded as copied"));

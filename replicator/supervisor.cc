@@ -9,6 +9,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "replicator/upstream_topics.h"
+
 namespace replicator {
 
 namespace {
@@ -210,29 +212,20 @@ base::Task<base::Status> Supervisor::refuse_loops() {
   }
   auto up_call = read_links(*upstream_.client, *rules_->marker());
   auto up = co_await std::move(up_call);
-  if (!up || !up->present) co_return base::ok();
-  link_.upstream_identity = up->links.identity();
-  LinkInView ours;
-  ours.link_id = link_.id;
-  ours.upstream = link_.upstream;
-  ours.upstream_identity = link_.upstream_identity;
-  ours.downstream = link_.downstream;
-  ours.downstream_identity = down && down->present ? down->links.identity() : link_.downstream_identity;
-  ours.rules = &*rules_;
-  auto streams_call = upstream_.client->call(iggy::GetStreams{});
-  auto streams = co_await std::move(streams_call);
-  if (streams && std::holds_alternative<iggy::Streams>(*streams)) {
-    for (const iggy::Stream& stream : std::get<iggy::Streams>(*streams).streams) {
-      auto topics_call = upstream_.client->call(iggy::GetTopics{stream.name});
-      auto topics = co_await std::move(topics_call);
-      if (!topics || !std::holds_alternative<iggy::Topics>(*topics)) continue;
-      for (const iggy::Topic& topic : std::get<iggy::Topics>(*topics).topics) {
-        const base::TopicName name{stream.name, topic.name};
-        if (rules_->target(name)) ours.sources.push_back(name);
-      }
-    }
+  if (up && up->present) link_.upstream_identity = up->links.identity();
+  view_.link_id = link_.id;
+  view_.upstream = link_.upstream;
+  view_.upstream_identity = link_.upstream_identity;
+  view_.downstream = link_.downstream;
+  view_.downstream_identity = down && down->present ? down->links.identity() : link_.downstream_identity;
+  view_.rules = &*rules_;
+  auto listing = list_upstream_topics(*upstream_.client, *rules_);
+  auto listed = co_await std::move(listing);
+  if (listed) {
+    for (const auto& [name, topic] : listed->wanted) view_.sources.push_back(name);
   }
-  const std::vector<std::string> loops = reverse_links(up->links, ours, clock_.wall_micros());
+  if (!up || !up->present) co_return base::ok();
+  const std::vector<std::string> loops = reverse_links(up->links, view_, clock_.wall_micros());
   if (!loops.empty()) {
     co_return base::Error(base::ErrorCode::kInvalidArgument, "start", "link", fmt::format("{}", fmt::join(loops, "; ")),
                           "end the other link, or exclude those topics");
@@ -269,6 +262,7 @@ base::Task<base::Status> Supervisor::take_lease() {
   options.topics = config_.topics;
   options.exclude = config_.exclude;
   options.rename = config_.rename;
+  options.is_rival = [this](const MarkerRecord& other) { return is_rival(other, view_, clock_.wall_micros()); };
   marker_ = std::make_unique<Marker>(*downstream_.client, clock_, std::move(options));
   base::Backoff backoff({config_.retry_initial_backoff, config_.retry_max_backoff}, 3);
   while (true) {

@@ -22,6 +22,7 @@
 #include "replicator/commands.h"
 #include "replicator/config.h"
 #include "replicator/iggy_partition.h"
+#include "replicator/links.h"
 #include "replicator/marker.h"
 #include "replicator/partition_pipeline.h"
 #include "replicator/reconciler.h"
@@ -114,6 +115,7 @@ class Supervisor final : public Commands {
   std::optional<Rules> rules_;
   End upstream_, downstream_;
   state::LinkRow link_;
+  LinkInView view_;  // what other links are compared with
   bool link_is_new_ = false;
   std::map<base::PartitionKey, state::PartitionRow> rows_;  // as loaded at start, for pipelines not yet started
   std::unique_ptr<Marker> marker_;                          // none when marker = "off"

@@ -56,6 +56,7 @@ base::Task<base::Result<CommandOutcome>> Supervisor::set_desired(std::string glo
   }
   outcome.what = fmt::format("{}{} {} partitions; this survives a restart", dry_run ? "would " : "",
                              pausing ? "pause" : "resume", matched.size());
+  publish();  // who asks next sees it
   co_return outcome;
 }
 
@@ -97,6 +98,7 @@ base::Task<base::Result<CommandOutcome>> Supervisor::do_reset(base::PartitionKey
     auto resetting = slot->second.pipeline->reset(up_offset, std::move(actor));
     auto done = co_await std::move(resetting);
     CO_RETURN_IF_ERROR(done);
+    publish();
   }
   co_return outcome;
 }

@@ -45,8 +45,8 @@ const char* hint_for(int extended_code) {
 
 base::Error corrupt_file(std::string_view operation, const std::string& path, std::string found) {
   return {base::ErrorCode::kStateCorrupt, std::string(operation), path, std::move(found),
-          "list the damage with `iggy-replicate state check " + path +
-              "`, then restore a backup, or start with a new file and `resolve --as adopt`"};
+          "list the damage with `iggy-replicate state check --state " + path +
+              "`, then restore a backup; with a new file every partition asks before it copies anything again"};
 }
 
 void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }

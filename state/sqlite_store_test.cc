@@ -414,7 +414,7 @@ TEST(SqliteStoreOpen, NeverTakesDamageForAFreshStart) {
       auto store = SqliteStore::open(path, mode);
       ASSERT_FALSE(store);
       EXPECT_EQ(store.error().code(), ErrorCode::kStateCorrupt) << content;
-      EXPECT_NE(store.error().hint().find("state check " + path), std::string::npos);
+      EXPECT_NE(store.error().hint().find("state check --state " + path), std::string::npos);
     }
     EXPECT_EQ(read_file(path), content) << "left as it was found";
   }

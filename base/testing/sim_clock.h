@@ -1,5 +1,5 @@
-// Virtual time: sleepers wait in a queue ordered by (deadline, serial), and advance() wakes the earliest. Same calls, same order.
-// Affinity: one io_context, one thread.
+// Virtual time: sleepers wait in a queue ordered by (deadline, serial), and advance() wakes the earliest. Same calls,
+// same order. Affinity: one io_context, one thread.
 #pragma once
 
 #include <cstdint>

@@ -81,7 +81,9 @@ void add_check(CLI::App& app, Session& session) {
       "Changes nothing. Takes the same flags, variables and file as run.\n\n"
       "Exit code: 0 go; 1 no go: something failed; 2 the configuration is wrong.\n\n"
       "Examples:\n"
-      "  iggy-replicate check --config link.toml && iggy-replicate run --config link.toml\n");
+      "  iggy-replicate check --config link.toml\n"
+      "  iggy-replicate check --upstream iggy://user:pass@a:8090 \\\n"
+      "                       --downstream iggy://user:pass@b:8090\n");
   verb->callback([&session, flags] { run(session, *flags); });
 }
 

@@ -57,14 +57,14 @@ void add_lag(CLI::App& app, Session& session) {
   verb->add_flag("-w,--watch", flags->watch, "Refresh until interrupted");
   verb->add_option("--interval-ms", flags->interval_ms, "Time between refreshes [1000]")->check(CLI::Range(100, 60000));
   verb->footer(
-      "MESSAGES is an upper bound, from offsets; AGE is that of the oldest message not yet\n"
-      "acknowledged. What is not known is shown as unknown, never as 0.\n\n"
-      "Exit code: 0 every lag is known, also a large one; 1 a lag is unknown, or a partition\n"
-      "has a fault or is stuck; 3 no link answers.\n\n"
+      "MESSAGES is an upper bound, from offsets; AGE is that of the oldest message not\n"
+      "yet acknowledged. What is not known is shown as unknown, never as 0.\n\n"
+      "Exit code: 0 every lag is known, also a large one; 1 a lag is unknown, or a\n"
+      "partition has a fault or is stuck; 3 no link answers.\n\n"
       "Examples:\n"
       "  iggy-replicate lag\n"
       "  iggy-replicate lag 'orders/*' --watch\n"
-      "  iggy-replicate lag -o json | jq '[.partitions[].lag.messages | tonumber] | add'\n");
+      "  iggy-replicate lag -o json | jq '.partitions[].lag'\n");
   verb->callback([&session, flags] { run(session, *flags); });
 }
 

@@ -32,8 +32,8 @@ void add_pause(CLI::App& app, Session& session) {
   verb->add_option("GLOB", flags->glob, "Over stream/topic or stream/topic/partition")->required();
   verb->add_flag("--dry-run", flags->dry_run, "Say what would be done, and do nothing");
   verb->footer(
-      "What is in flight is acknowledged and committed first. Nothing is lost: copying goes on\n"
-      "where it stopped, as long as the upstream keeps the messages.\n\n"
+      "What is in flight is acknowledged and committed first. Nothing is lost: copying\n"
+      "goes on where it stopped, as long as the upstream keeps the messages.\n\n"
       "Examples:\n"
       "  iggy-replicate pause 'orders/*'\n"
       "  iggy-replicate pause orders/events/3\n"

@@ -60,11 +60,11 @@ void add_plan(CLI::App& app, Session& session) {
   add_config_flags(*verb, flags->config);
   add_output_flags(*verb, flags->output);
   verb->footer(
-      "Exit code: 0 all of it can be done; 1 a topic is refused; 2 the configuration is wrong;\n"
-      "3 an end can't be reached.\n\n"
+      "Exit code: 0 all of it can be done; 1 a topic is refused; 2 the configuration\n"
+      "is wrong; 3 an end can't be reached.\n\n"
       "Examples:\n"
       "  iggy-replicate plan --config link.toml\n"
-      "  iggy-replicate plan --config link.toml --topics 'orders/*' --rename 'orders/* -> dr-orders/*'\n");
+      "  iggy-replicate plan --config link.toml --rename 'orders/* -> dr-orders/*'\n");
   verb->callback([&session, flags] { run(session, *flags); });
 }
 

@@ -60,9 +60,11 @@ void add_reset(CLI::App& app, Session& session) {
   verb->add_flag("-y,--yes", flags->yes, "Do not ask");
   verb->add_flag("--dry-run", flags->dry_run, "Say what would be done, and do nothing");
   verb->footer(
-      "Back: messages are copied again, after what is there downstream. Forward: messages are\n"
-      "left out, and the ledger says which. Shows what it means, asks, and records who did it.\n\n"
-      "Exit code: 0 done; 1 refused, or not confirmed; 2 no such partition; 3 no link answers.\n\n"
+      "Back: messages are copied again, after what is there downstream. Forward:\n"
+      "messages are left out, and the ledger says which. Shows what it means, asks,\n"
+      "and records who did it.\n\n"
+      "Exit code: 0 done; 1 refused, or not confirmed; 2 no such partition;\n"
+      "3 no link answers.\n\n"
       "Examples:\n"
       "  iggy-replicate reset orders/events/3 --to 1200 --dry-run\n"
       "  iggy-replicate reset orders/events/3 --to 1200\n");

@@ -81,12 +81,12 @@ void add_resolve(CLI::App& app, Session& session) {
   verb->add_flag("-y,--yes", flags->yes, "Do not ask");
   verb->add_flag("--dry-run", flags->dry_run, "Say what would be done, and do nothing");
   verb->footer(
-      "Shows what the exit means, asks, and records who did it. Each exit is taken once: the\n"
-      "next fault of the same partition asks again.\n\n"
-      "Exit code: 0 done; 1 there is a fault and nothing was done, or it was refused; 2 no such\n"
-      "partition or exit; 3 no link answers.\n\n"
+      "Shows what the exit means, asks, and records who did it. Each exit is taken\n"
+      "once: the next fault of the same partition asks again.\n\n"
+      "Exit code: 0 done; 1 there is a fault and nothing was done, or it was refused;\n"
+      "2 no such partition or exit; 3 no link answers.\n\n"
       "Examples:\n"
-      "  iggy-replicate resolve orders/events/3                        # what is wrong, what can I do?\n"
+      "  iggy-replicate resolve orders/events/3      # what is wrong, what can I do?\n"
       "  iggy-replicate resolve orders/events/3 --as accept --dry-run\n"
       "  iggy-replicate resolve orders/events/3 --as accept\n");
   verb->callback([&session, flags] { run(session, *flags); });

@@ -88,16 +88,16 @@ void add_run(CLI::App& app, Session& session) {
   verb->add_flag("--until-caught-up", flags->until_caught_up,
                  "End when every partition has reached the upstream end seen at the start, with a receipt");
   verb->footer(
-      "Flag wins over IGGY_REPLICATE_<SECTION>_<KEY> (such as IGGY_REPLICATE_COPY_BATCH_BYTES),\n"
-      "that over the file, that over the default. Secrets can come from files:\n"
-      "--upstream-file, --downstream-file.\n\n"
-      "Exit code: 0 stopped as asked, or caught up; 1 something did not get through, or the link\n"
-      "is fenced; 2 the configuration is wrong; 3 an end can't be reached.\n\n"
+      "A flag wins over IGGY_REPLICATE_<SECTION>_<KEY> (such as\n"
+      "IGGY_REPLICATE_COPY_BATCH_BYTES), that over the file, that over the default.\n"
+      "Secrets can come from files: --upstream-file, --downstream-file.\n\n"
+      "Exit code: 0 stopped as asked, or caught up; 1 something did not get through,\n"
+      "or the link is fenced; 2 the configuration is wrong; 3 an end can't be reached.\n\n"
       "Examples:\n"
       "  iggy-replicate run --upstream iggy://iggy:secret@a:8090 \\\n"
       "                     --downstream iggy://iggy:secret@b:8090 --topics 'orders/*'\n"
       "  iggy-replicate run --config /etc/iggy-replicate.toml\n"
-      "  iggy-replicate run --config link.toml --until-caught-up -o json   # a migration, or cron\n");
+      "  iggy-replicate run --config link.toml --until-caught-up   # a migration, cron\n");
   verb->callback([&session, flags] { run(session, *flags); });
 }
 

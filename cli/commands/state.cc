@@ -132,7 +132,7 @@ void add_state(CLI::App& app, Session& session) {
       ->add_option("TARGET", flags->target, "File to write; an existing one is replaced")
       ->required();
   verb->footer(
-      "Exit code: 0 good; 1 the file is damaged, or can't be read; 2 no such file or arguments.\n\n"
+      "Exit code: 0 good; 1 the file is damaged, missing or can't be read; 2 usage.\n\n"
       "Examples:\n"
       "  iggy-replicate state show --state link.db\n"
       "  iggy-replicate state check --state link.db\n"

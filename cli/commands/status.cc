@@ -66,12 +66,13 @@ void add_status(CLI::App& app, Session& session) {
   verb->add_option("--interval-ms", flags->interval_ms, "Time between refreshes [1000]")->check(CLI::Range(100, 60000));
   verb->add_flag("--settings", flags->settings, "Every setting as set and as effective");
   verb->footer(
-      "Exit code: 0 all is well; 1 the link does not run, an end is not connected, or a\n"
-      "partition has a fault, is stuck, or its lag is unknown; 3 no link answers.\n\n"
+      "Exit code: 0 all is well; 1 the link does not run, an end is not connected, or\n"
+      "a partition has a fault, is stuck, or its lag is unknown; 3 no link answers.\n\n"
       "Examples:\n"
       "  iggy-replicate status\n"
       "  iggy-replicate status 'orders/*' --watch\n"
-      "  iggy-replicate status -o json | jq '.partitions[] | select(.phase == \"PHASE_FAULT\")'\n");
+      "  iggy-replicate status --settings\n"
+      "  iggy-replicate status -o json | jq '.partitions[] | select(.fault)'\n");
   verb->callback([&session, flags] { run(session, *flags); });
 }
 

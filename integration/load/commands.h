@@ -44,4 +44,25 @@ struct CompareOptions {
 };
 int run_compare(const CompareOptions& options);
 
+// What an operator of the cluster does to it while a link runs.
+enum class Deed : std::uint8_t {
+  kCreateTopic,  // its stream as well, when that is missing
+  kDeleteTopic,
+  kPurgeTopic,
+  kAddPartitions,
+  kCreateUser,
+  kSetRights,
+  kCreateToken,  // of the user who is logged in; printed
+};
+struct ManageOptions {
+  iggy::ConnectionString url;
+  Deed deed = Deed::kCreateTopic;
+  base::TopicName topic;
+  std::uint32_t partitions = 1;
+  std::uint64_t expiry_seconds = 0;  // 0 = never
+  std::string name, password;        // of a user; of a token
+  std::string rights = "none";       // global ones, by name, separated by commas
+};
+int run_manage(const ManageOptions& options);
+
 }  // namespace load

@@ -86,8 +86,47 @@ int main(int argc, char** argv) {
   compare_verb->add_flag("--ignore-zero-ids", compare.ignore_zero_ids,
                          "messages with id 0 in a are compared without id");
   compare_verb->add_flag("--prefix", compare.prefix, "b may end early");
+
+  load::ManageOptions manage;
+  std::string manage_url;
+  CLI::App* const manage_verb = app.add_subcommand("manage", "what an operator of the cluster does");
+  manage_verb->require_subcommand(1);
+  manage_verb->add_option("--url", manage_url)->required();
+  const auto deed = [&](const char* name, load::Deed which, const char* help) {
+    CLI::App* const verb = manage_verb->add_subcommand(name, help);
+    verb->callback([&manage, which] { manage.deed = which; });
+    return verb;
+  };
+  const auto topic_deed = [&](const char* name, load::Deed which, const char* help) {
+    CLI::App* const verb = deed(name, which, help);
+    verb->add_option("STREAM", manage.topic.stream)->required();
+    verb->add_option("TOPIC", manage.topic.topic)->required();
+    return verb;
+  };
+  CLI::App* const create = topic_deed("create-topic", load::Deed::kCreateTopic, "its stream as well");
+  create->add_option("--partitions", manage.partitions)->capture_default_str();
+  create->add_option("--expiry", manage.expiry_seconds, "seconds; 0 = never")->capture_default_str();
+  topic_deed("delete-topic", load::Deed::kDeleteTopic, "with its messages");
+  topic_deed("purge-topic", load::Deed::kPurgeTopic, "its messages");
+  topic_deed("add-partitions", load::Deed::kAddPartitions, "behind those that are there")
+      ->add_option("COUNT", manage.partitions)
+      ->required();
+  CLI::App* const user = deed("create-user", load::Deed::kCreateUser, "with global rights");
+  user->add_option("NAME", manage.name)->required();
+  user->add_option("PASSWORD", manage.password)->required();
+  user->add_option("--rights", manage.rights, "read_streams,poll_messages,… or none")->capture_default_str();
+  CLI::App* const rights = deed("set-rights", load::Deed::kSetRights, "replaces the global rights of a user");
+  rights->add_option("NAME", manage.name)->required();
+  rights->add_option("RIGHTS", manage.rights)->required();
+  deed("create-token", load::Deed::kCreateToken, "prints a personal access token of the user in the URL")
+      ->add_option("NAME", manage.name)
+      ->required();
   CLI11_PARSE(app, argc, argv);
 
+  if (*manage_verb) {
+    manage.url = parse_url(manage_url, "");
+    return load::run_manage(manage);
+  }
   if (*write_verb) {
     write.url = parse_url(place.url, place.dialect);
     write.topic = {place.stream, place.topic};

@@ -77,7 +77,7 @@ base::Status parse_size(const std::string& text, MessageOptions& options) {
   if (!number(text.substr(0, dash), low)) return bad("--size", text);
   high = low;
   if (dash != std::string::npos && !number(text.substr(dash + 1), high)) return bad("--size", text);
-  if (low > high || high > 64'000'000) return bad("--size", text);
+  if (low > high || high > 100'000'000) return bad("--size", text);
   options.min_size = static_cast<std::uint32_t>(low);
   options.max_size = static_cast<std::uint32_t>(high);
   return base::ok();

@@ -2,7 +2,15 @@
 // blocking client of its own on the other side.
 #include "integration/sandbox/server.h"
 
+#include <cstdio>
+#include <memory>
+
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rsa.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include "iggy/codec/legacy.h"
 #include "iggy/codec/vsr.h"
@@ -112,6 +120,52 @@ TEST_P(Faulty, StateAndStatsAreOneLineOfJson) {
   EXPECT_NE(server_.control("stats").find("\"send_messages\":1"), std::string::npos);
   EXPECT_TRUE(server_.control("lose-tail s none 0 1").starts_with("error no topic none"));
   EXPECT_TRUE(server_.control("nonsense").starts_with("error unknown command"));
+}
+
+// A self-signed certificate for 127.0.0.1, written as two PEM files.
+void write_certificate(const std::string& certificate_file, const std::string& key_file) {
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_RSA_gen(2048), &EVP_PKEY_free);
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), &X509_free);
+  X509_set_version(certificate.get(), 2);
+  ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), 1);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -60);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
+  X509_set_pubkey(certificate.get(), key.get());
+  X509_NAME* name = X509_get_subject_name(certificate.get());
+  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("sandbox"), -1, -1, 0);
+  X509_set_issuer_name(certificate.get(), name);
+  X509_EXTENSION* names = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "IP:127.0.0.1,DNS:localhost");
+  X509_add_ext(certificate.get(), names, -1);
+  X509_EXTENSION_free(names);
+  X509_sign(certificate.get(), key.get(), EVP_sha256());
+  const auto write = [](const std::string& path, const auto& with) {
+    std::FILE* file = std::fopen(path.c_str(), "w");
+    with(file);
+    std::fclose(file);
+  };
+  write(certificate_file, [&](std::FILE* file) { PEM_write_X509(file, certificate.get()); });
+  write(key_file,
+        [&](std::FILE* file) { PEM_write_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr); });
+}
+
+TEST(ServerTls, SpeaksTlsOnlyAndTurnsPlainBytesAwayWithoutAByte) {
+  const TemporaryFolder folder;
+  const std::string certificate = folder.path() / "cert.pem", key = folder.path() / "key.pem";
+  write_certificate(certificate, key);
+  for (const char* version : {"0.8.0", "0.9.0"}) {
+    SCOPED_TRACE(version);
+    TestingServer server(version, {}, kDefaultSegmentSize, certificate, key);
+    iggy::ConnectionString url = server.url();
+    url.tls = {.enabled = true, .domain = "localhost", .ca_file = certificate};
+    auto client = BlockingClient::connect(url);
+    ASSERT_TRUE(client.has_value()) << client.error().to_string();
+    EXPECT_TRUE(client->call(iggy::GetStreams{}).has_value());
+    url.tls.domain = "elsewhere";
+    EXPECT_EQ(BlockingClient::connect(url).error().code(), ErrorCode::kConnectFailed);
+    RawConnection plain(server.port(), server.dialect());
+    EXPECT_TRUE(plain.write(iggy::legacy::encode_request(iggy::Ping{}).value()));
+    EXPECT_TRUE(plain.at_end());
+  }
 }
 
 TEST(Server09, SameRequestNumberAgainIsADuplicate) {

@@ -18,12 +18,15 @@
 
 namespace sandbox {
 
-TestingServer::TestingServer(std::string_view version, std::filesystem::path data, std::uint64_t segment_size)
+TestingServer::TestingServer(std::string_view version, std::filesystem::path data, std::uint64_t segment_size,
+                             const std::string& tls_certificate, const std::string& tls_key)
     : io_(std::make_unique<asio::io_context>(1)) {
   ServerOptions options;
   options.broker.profile = profile_for(version).value();
   options.broker.data = std::move(data);
   options.broker.log.segment_size = segment_size;
+  options.tls_certificate = tls_certificate;
+  options.tls_key = tls_key;
   options.broker.wall_micros = [this] {
     const std::uint64_t fixed = wall_micros_;
     return fixed != 0 ? fixed : base::system_wall_micros();

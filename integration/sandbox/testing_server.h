@@ -19,7 +19,8 @@ class TestingServer {
  public:
   // `data` empty: in memory.
   explicit TestingServer(std::string_view version, std::filesystem::path data = {},
-                         std::uint64_t segment_size = kDefaultSegmentSize);
+                         std::uint64_t segment_size = kDefaultSegmentSize, const std::string& tls_certificate = {},
+                         const std::string& tls_key = {});
   TestingServer(const TestingServer&) = delete;
   TestingServer& operator=(const TestingServer&) = delete;
   ~TestingServer();  // as a kill: nothing more is saved

@@ -1,7 +1,9 @@
-// Goal: /metrics, /healthz and /readyz say what the board says, and strangers can't exhaust the responder.
-// Method: a board with known values, a real socket on a free port.
+// Goal: /metrics, /healthz and /readyz say what the board says and what docs/METRICS.md promises, and strangers can't
+// exhaust the responder. Method: a board with known values, a real socket on a free port.
+#include <fstream>
 #include <set>
 #include <sstream>
+#include <vector>
 
 #include <asio/connect.hpp>
 #include <asio/io_context.hpp>
@@ -100,6 +102,21 @@ TEST(Metrics, FamiliesFollowTheRules) {
     EXPECT_EQ(info.kind == MetricKind::kCounter, info.name.ends_with("_total")) << info.name;
     EXPECT_TRUE(info.help.ends_with('.')) << info.name;
   }
+}
+
+TEST(Metrics, AreDocumentedInTheOrderOfTheHeader) {
+  std::vector<std::string> documented;
+  std::ifstream page("docs/METRICS.md");
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("| `iggy_replicate_")) documented.push_back(line);
+  }
+  std::vector<std::string> wanted;
+  for (const MetricInfo& info : metric::kAll) {
+    wanted.push_back("| `" + std::string(info.name) + "` | " +
+                     (info.kind == MetricKind::kCounter ? "counter" : "gauge") + " | " +
+                     (info.labels.empty() ? "-" : std::string(info.labels)) + " | " + std::string(info.help) + " |");
+  }
+  EXPECT_EQ(documented, wanted);
 }
 
 TEST(Metrics, AnEmptyBoardCanBeScraped) {

@@ -266,6 +266,7 @@ PartitionView SimCluster::view(std::size_t partition) {
     if (message.offset < view.end) ++view.messages_count;
   }
   view.has_retention = from.has_retention;
+  view.expiry_micros = from.expiry_micros;
   return view;
 }
 

@@ -43,6 +43,7 @@ struct SimPartition {
   std::uint64_t next = 0;           // next offset to give out
   std::uint64_t saved = 0;          // offsets below survive a crash
   bool has_retention = false;
+  std::uint64_t expiry_micros = 0;
   struct Unreadable {
     std::uint64_t begin = 0, end = 0;
     bool refused = false;  // status 4100; otherwise empty
