@@ -307,6 +307,24 @@ TEST(Client, AnEvictionIsFollowedByANewLoginUnderTheSameId) {
   EXPECT_GT(bench.server.headers.back().request, number) << "numbers go on within a client id";
 }
 
+// A server that was restarted meanwhile may have lost what the caller saw of it.
+TEST(Client, ASendOnALostConnectionIsNotMovedToAnother) {
+  Bench bench(Dialect::kVsr11);
+  SendTrace before = bench.run(bench.client->open_send(0)).value_or(SendTrace{});
+  ASSERT_TRUE(bench.send(0, &before).has_value());
+  bench.server.cut();
+  bench.settle();
+  EXPECT_FALSE(bench.client->is_open(before));
+  const auto lost = bench.send(0, &before);
+  ASSERT_FALSE(lost.has_value());
+  EXPECT_EQ(lost.error().code(), kConnectionLost);
+  EXPECT_EQ(lost.error().retry(), base::Retry::kFromWatermark);
+  SendTrace after = bench.run(bench.client->open_send(0)).value_or(SendTrace{});
+  EXPECT_NE(after.number, before.number);
+  EXPECT_FALSE(bench.send(0, &before).has_value()) << "also when there is a new one";
+  EXPECT_TRUE(bench.send(0, &after).has_value());
+}
+
 TEST(Client, WhileDisconnectedCallersShareAnAttemptAndItsError) {
   Bench bench(Dialect::kVsr11);
   ASSERT_TRUE(bench.connect().has_value());

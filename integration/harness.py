@@ -357,6 +357,10 @@ class Lab:
         self.random = random.Random(self.seed)
         print(f"{name}: ITEST_SEED={self.seed}", flush=True)
 
+    def moment(self, shortest, longest):
+        """Lets a random time pass: what happens next happens at a random moment."""
+        time.sleep(self.random.uniform(shortest, longest))
+
     def call(self, arguments, seconds=120):
         return subprocess.run(
             [str(argument) for argument in arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds
