@@ -293,6 +293,11 @@ base::Task<base::Status> PartitionPipeline::reset(std::uint64_t up_offset, std::
   }
   state::PartitionRow row = *row_;
   const std::uint64_t from = row.watermark;
+  const auto observed = source_.observed();
+  if (observed && up_offset > std::max(observed->view.end, from)) {
+    co_return base::Error(base::ErrorCode::kInvalidArgument, "reset", key_.to_string(),
+                          fmt::format("upstream ends at {}", observed->view.end), "name an offset up to there");
+  }
   row.generation += 1;
   row.incarnation += 1;  // the offset map below is kept for what it is; the new run begins its own
   row.watermark = up_offset;
@@ -300,6 +305,20 @@ base::Task<base::Status> PartitionPipeline::reset(std::uint64_t up_offset, std::
   row.fault = {};
   state::Transaction transaction;
   state::PartitionReplace replace;
+  if (up_offset > from) {  // what is left out stands in the ledger
+    state::GapRow gap;
+    gap.key = key_;
+    gap.incarnation = row.incarnation;
+    gap.up_begin = from;
+    gap.up_end = up_offset;
+    gap.cause = "reset";
+    gap.detail = "left out by an operator";
+    gap.found_at = gap.resolved_at = clock_.wall_micros();
+    gap.resolved_as = "reset";
+    gap.resolved_by = actor;
+    row.counters.skipped += up_offset - from;
+    replace.gaps.push_back(std::move(gap));
+  }
   replace.row = row;
   transaction.replaces.push_back(std::move(replace));
   transaction.events.push_back(

@@ -1,4 +1,5 @@
 // The operator's commands: asked on gRPC threads, carried out on the I/O thread.
+#include <algorithm>
 #include <future>
 
 #include <asio/co_spawn.hpp>
@@ -70,6 +71,10 @@ base::Task<base::Result<CommandOutcome>> Supervisor::do_resolve(base::PartitionK
   PartitionPipeline& pipeline = *slot->second.pipeline;
   const auto kind = fault_from_name(pipeline.status().fault.kind);
   CommandOutcome outcome;
+  if (kind && std::ranges::find(info(*kind).exits, exit) == info(*kind).exits.end()) {
+    co_return base::Error(base::ErrorCode::kInvalidArgument, "resolve", key.to_string(),
+                          fmt::format("'{}' is no exit of {}", to_string(exit), info(*kind).name));
+  }
   if (kind) outcome.what = meaning(*kind, exit);
   if (!dry_run || !kind) {
     auto resolving = pipeline.resolve(exit, std::move(actor));
