@@ -178,9 +178,9 @@ class Run {
         down_.cut();
         return down_.refuse_connections_until(clock_.now() + std::chrono::microseconds(below(20'000'000)));
       case kSendFault: {
-        constexpr std::array kinds = {SendFault::kNotAccepted, SendFault::kCutBefore, SendFault::kAckLost,
-                                      SendFault::kAckWithoutOffset};
-        for (std::uint64_t i = 0, n = 1 + below(4); i < n; ++i) sink.faults.push_back(kinds[below(kinds.size())]);
+        static constexpr std::array kKinds = {SendFault::kNotAccepted, SendFault::kCutBefore, SendFault::kAckLost,
+                                              SendFault::kAckWithoutOffset};
+        for (std::uint64_t i = 0, n = 1 + below(4); i < n; ++i) sink.faults.push_back(kKinds[below(kKinds.size())]);
         return;
       }
       case kSilence:
@@ -194,10 +194,10 @@ class Run {
         happened.refused = true;
         return sink.faults.push_back(SendFault::kRefused);
       case kReadError: {
-        constexpr std::array codes = {base::ErrorCode::kTimeout, base::ErrorCode::kConnectionLost,
-                                      base::ErrorCode::kConnectFailed};
+        static constexpr std::array kCodes = {base::ErrorCode::kTimeout, base::ErrorCode::kConnectionLost,
+                                              base::ErrorCode::kConnectFailed};
         auto& line = chance(50) ? source.line : sink.line;
-        line.errors.emplace_back(codes[below(codes.size())], "injected", "", "injected");
+        line.errors.emplace_back(kCodes[below(kCodes.size())], "injected", "", "injected");
         return;
       }
       case kEmptyRead:
