@@ -1,0 +1,35 @@
+"""The official Python client 0.8.0 beside a link: through_0_8.py write|read URL. Writes 300 messages, or reads 300 back as JSON."""
+
+import asyncio
+import json
+import sys
+
+from apache_iggy import IggyClient, PollingStrategy, SendMessage
+
+COUNT = 300
+
+
+async def write(client):
+    await client.create_stream("official")
+    await client.create_topic("official", "topic", partitions_count=2)
+    for start in range(0, COUNT, 50):
+        batch = [SendMessage(f"from 0.8 {i} \u2713") for i in range(start, start + 50)]
+        await client.send_messages("official", "topic", 1, batch)
+
+
+async def read(client):
+    seen = []
+    while len(seen) < COUNT:
+        batch = await client.poll_messages("official", "topic", 1, PollingStrategy.Offset(len(seen)), 100, False)
+        assert batch, f"{len(seen)} of {COUNT} messages"
+        seen += [{"id": str(m.id()), "payload": m.payload().decode()} for m in batch]
+    print(json.dumps(seen))
+
+
+async def main(verb, url):
+    client = IggyClient.from_connection_string(url)
+    await client.connect()
+    await {"write": write, "read": read}[verb](client)
+
+
+asyncio.run(asyncio.wait_for(main(sys.argv[1], sys.argv[2]), 60))
