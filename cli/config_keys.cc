@@ -185,23 +185,6 @@ Problem set_create_topics(Config& config, const Values& values) {
   return std::nullopt;
 }
 
-Problem set_max_attempts(Config& config, const Values& values) {
-  if (values.front() == "unlimited") {
-    config.retry_max_attempts.reset();
-    return std::nullopt;
-  }
-  std::uint32_t attempts = 0;
-  if (parse_number(values.front(), attempts)) {
-    return fmt::format("\"{}\" is neither a whole number nor unlimited", values.front());
-  }
-  config.retry_max_attempts = attempts;
-  return std::nullopt;
-}
-
-Values get_max_attempts(const Config& config) {
-  return {config.retry_max_attempts ? std::to_string(*config.retry_max_attempts) : "unlimited"};
-}
-
 std::vector<ConfigKey> make_keys() {
   return {
       secret("link.upstream_url", "--upstream", &Config::upstream_url,
@@ -261,11 +244,6 @@ std::vector<ConfigKey> make_keys() {
       duration("time.retry_initial_backoff", "--retry-initial-backoff", &Config::retry_initial_backoff,
                "First wait after an error, 1ms to 10m"),
       duration("time.retry_max_backoff", "--retry-max-backoff", &Config::retry_max_backoff, "Longest wait, 1ms to 1h"),
-      {.key = "time.retry_max_attempts",
-       .flag = "--retry-max-attempts",
-       .help = "unlimited, or 1 to 1000000",
-       .set = set_max_attempts,
-       .get = get_max_attempts},
       duration("time.stuck_after", "--stuck-after", &Config::stuck_after,
                "Work and no progress for so long is shown as stuck, 100ms to 1h"),
       duration("time.fence_timeout", "--fence-timeout", &Config::fence_timeout,

@@ -75,9 +75,9 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
   auto& [upstream_url, downstream_url, topics, exclude, rename, start, retention, create_topics, marker, state_file,
          poll_interval, commit_interval, commit_max_messages, batch_bytes, budget_bytes, uncommitted_batches_max,
          connect_timeout, read_timeout, drain_timeout, reconcile_interval, confirm_for, retry_initial_backoff,
-         retry_max_backoff, retry_max_attempts, stuck_after, fence_timeout, admin_address, admin_tls_cert,
-         admin_tls_key, admin_token_file, metrics_address, log_format, log_level, until_caught_up] = config;
-  constexpr std::size_t kFields = 34;
+         retry_max_backoff, stuck_after, fence_timeout, admin_address, admin_tls_cert, admin_tls_key, admin_token_file,
+         metrics_address, log_format, log_level, until_caught_up] = config;
+  constexpr std::size_t kFields = 33;
   constexpr std::size_t kFlagOnly = 1;  // until_caught_up: belongs to one run
   constexpr std::size_t kFileKeys = 2;  // upstream_url_file, downstream_url_file: no fields
   EXPECT_EQ(config_keys().size(), kFields - kFlagOnly + kFileKeys);
@@ -101,7 +101,6 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
       {"copy.batch_bytes", {"1MiB"}},
       {"copy.budget_bytes", {"64MiB"}},
       {"copy.uncommitted_batches_max", {"7"}},
-      {"time.retry_max_attempts", {"7"}},
       {"admin.address", {"127.0.0.1:1"}},
       {"admin.tls_cert", {"cert.pem"}},
       {"admin.tls_key", {"key.pem"}},
@@ -161,7 +160,7 @@ TEST(ConfigFile, ListsEveryKeyAtItsDefaultWithAComment) {
 TEST_F(ConfigLoad, FlagBeatsEnvironmentBeatsFileBeatsDefault) {
   sources_.file = file("link.toml",
                        "[copy]\npoll_interval = \"1s\"\nbatch_bytes = \"1MiB\"\ncommit_interval = \"7ms\"\n"
-                       "[link]\ntopics = [\"a/*\", \"b/*\"]\n[time]\nretry_max_attempts = 5\n");
+                       "[link]\ntopics = [\"a/*\", \"b/*\"]\n");
   sources_.environment = {{"IGGY_REPLICATE_COPY_POLL_INTERVAL", "2s"},
                           {"IGGY_REPLICATE_COPY_BATCH_BYTES", "2MiB"},
                           {"IGGY_REPLICATE_LINK_EXCLUDE", "a/x, a/y"},
@@ -173,7 +172,6 @@ TEST_F(ConfigLoad, FlagBeatsEnvironmentBeatsFileBeatsDefault) {
   EXPECT_EQ(loaded.config.poll_interval, std::chrono::seconds(3));
   EXPECT_EQ(loaded.config.batch_bytes, 2ULL << 20);
   EXPECT_EQ(loaded.config.commit_interval, std::chrono::milliseconds(7));
-  EXPECT_EQ(loaded.config.retry_max_attempts, 5U);
   EXPECT_EQ(loaded.config.topics, (std::vector<std::string>{"a/*", "b/*"}));
   EXPECT_EQ(loaded.config.exclude, (std::vector<std::string>{"a/x", "a/y"}));
   EXPECT_EQ(setting(loaded, "copy.poll_interval").source, "flag");

@@ -124,9 +124,6 @@ std::vector<std::string> validate(const Config& config) {
                  fmt::format("{} is below time.retry_initial_backoff, {}", format_duration(config.retry_max_backoff),
                              format_duration(config.retry_initial_backoff)));
   }
-  if (config.retry_max_attempts) {
-    problems.number("time.retry_max_attempts", *config.retry_max_attempts, 1, 1'000'000);
-  }
   problems.duration("time.stuck_after", config.stuck_after, milliseconds(100), hours(1));
   problems.duration("time.fence_timeout", config.fence_timeout, milliseconds(100), minutes(10));
 

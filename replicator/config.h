@@ -54,7 +54,6 @@ struct Config {
   base::Duration confirm_for = std::chrono::seconds(5);  // how long evidence of absence must persist
   base::Duration retry_initial_backoff = std::chrono::seconds(1);
   base::Duration retry_max_backoff = std::chrono::seconds(30);
-  std::optional<std::uint32_t> retry_max_attempts;  // unset = for ever
   base::Duration stuck_after = std::chrono::seconds(30);
   base::Duration fence_timeout =
       std::chrono::seconds(10);  // how long to wait for a dead connection to leave the client list
