@@ -447,7 +447,11 @@ base::Task<base::Result<SendAck>> PooledClient::send(base::TopicName topic, std:
   const Gate::Permit permit = co_await std::move(entering);
   auto acquiring = acquire(slot);
   auto connection = co_await std::move(acquiring);
-  CO_RETURN_IF_ERROR(connection);
+  if (!connection) {
+    // Nothing was written: a login that was not answered must not count as a send that was not.
+    if (connection.error().code() != kTimeout) co_return std::move(connection).error();
+    co_return base::Error(kConnectionLost, "send", topic.to_string(), connection.error().message());
+  }
   if (trace != nullptr) {
     if (trace->number != 0 && trace->number != slot.trace.number) {
       co_return base::Error(kConnectionLost, "send", topic.to_string(),

@@ -216,7 +216,8 @@ base::Error Connection::failure(const Exchange& exchange, std::string operation,
                                 bool is_write) const {
   const base::Error& why = *exchange.error;
   base::ErrorCode code = why.code();
-  if (is_write && exchange.handed && code != kStopped) code = kUncertain;
+  // A send that was not answered in time keeps its name: the caller counts them. Its outcome is as unknown.
+  if (is_write && exchange.handed && code != kStopped && !(exchange.is_send && code == kTimeout)) code = kUncertain;
   if (object.empty()) object = options_.peer.to_string();
   base::Error error(code, std::move(operation), std::move(object), why.message(), why.hint());
   error.with_status(why.wire_status());

@@ -555,7 +555,7 @@ TEST(VsrConnection, AnUnansweredSendIsUncertainAndCloses) {
   bench.pass_time_until([&] { return result.has_value(); });
   EXPECT_EQ(bench.clock.now() - start, std::chrono::seconds(30));
   ASSERT_TRUE(result && !*result);
-  EXPECT_EQ(result->error().code(), kUncertain);
+  EXPECT_EQ(result->error().code(), kTimeout);
   EXPECT_FALSE(bench.connection->is_open());
 }
 

@@ -294,14 +294,19 @@ base::Task<base::Status> PartitionPipeline::reset(std::uint64_t up_offset, std::
   state::PartitionRow row = *row_;
   const std::uint64_t from = row.watermark;
   const auto observed = source_.observed();
-  if (observed && up_offset > std::max(observed->view.end, from)) {
+  const std::uint64_t end = observed ? observed->view.end : from;
+  if (up_offset > std::max(end, from)) {
     co_return base::Error(base::ErrorCode::kInvalidArgument, "reset", key_.to_string(),
-                          fmt::format("upstream ends at {}", observed->view.end), "name an offset up to there");
+                          observed ? fmt::format("upstream ends at {}", end) : "the upstream's end is not known",
+                          "name an offset up to there");
   }
   row.generation += 1;
-  row.incarnation += 1;  // the offset map below is kept for what it is; the new run begins its own
   row.watermark = up_offset;
-  row.anchor.reset();
+  row.caught_up_at = 0;
+  if (up_offset < from) {
+    row.incarnation += 1;  // the offset map is kept for what it is; what is copied once more begins its own
+    row.anchor.reset();
+  }
   row.fault = {};
   state::Transaction transaction;
   state::PartitionReplace replace;
@@ -362,7 +367,7 @@ Lag PartitionPipeline::lag() const {
   if (age > options_.unknown_after || !row_) return lag;
   if (phase_ == Phase::kBehind && observed->view.end < positions_.acked())
     return lag;  // new ones can't be told from old
-  const std::uint64_t end = std::max(observed->view.end, positions_.polled());
+  const std::uint64_t end = std::max(readable_end(observed->view), positions_.polled());
   lag.messages = end - std::min(end, positions_.acked());
   if (*lag.messages == 0) {
     lag.micros = 0;
@@ -371,6 +376,12 @@ Lag PartitionPipeline::lag() const {
     lag.micros = wall > oldest ? wall - oldest : 0;
   }
   return lag;
+}
+
+// On vsr the end that metadata says may stand in an unused reservation: a poll up to it has given nothing.
+std::uint64_t PartitionPipeline::readable_end(const PartitionView& view) const {
+  const bool hollow = !source_.is_legacy() && caught_up() && view.end == hollow_end_;
+  return hollow ? positions_.polled() : view.end;
 }
 
 PartitionStatus PartitionPipeline::status() const {
@@ -384,7 +395,7 @@ PartitionStatus PartitionPipeline::status() const {
   status.polled = positions_.polled();
   status.lag = lag();
   if (const auto observed = source_.observed(); observed && clock_.now() - observed->at <= options_.unknown_after) {
-    status.upstream_end = observed->view.end;
+    status.upstream_end = readable_end(observed->view);
   }
   status.downstream_end = down_end_;
   status.caught_up_at = caught_up_at_;

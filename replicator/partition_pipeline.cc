@@ -42,7 +42,10 @@ base::Task<void> PartitionPipeline::run() {
       continue;
     }
     uncertain_ = false;
-    if (!resync_.repair().empty()) spdlog::warn("[{}] {}", key_.to_string(), resync_.repair());
+    if (!resync_.repair().empty()) {
+      spdlog::warn("[{}] {}", key_.to_string(), resync_.repair());
+      tally_.repaired = tally_.repaired || tally_.copied > 0;
+    }
     if (auto* behind = std::get_if<Behind>(&*outcome)) {
       enter(Phase::kBehind, behind->why);
       auto wait = base::wait_until(clock_, wake_, clock_.now() + options_.behind_interval);
@@ -200,7 +203,8 @@ void PartitionPipeline::acked(std::size_t count, std::uint64_t end) {
   live_.copied_bytes += commit.added.copied_bytes;
   progress_at_ = clock_.now();
   if (const auto seen = source_.observed(); seen && seen->view.end <= positions_.acked()) {
-    commit.caught_up_at = clock_.wall_micros();
+    // As of when the upstream was seen: a view may be old.
+    commit.caught_up_at = clock_.wall_micros() - static_cast<std::uint64_t>((clock_.now() - seen->at).count());
   }
   ++uncommitted_batches_;
   committer_.add(std::move(commit), *this);

@@ -35,7 +35,8 @@ namespace replicator {
 struct PipelineTally {
   std::optional<std::uint64_t> first;  // upstream offset of the first message
   std::uint64_t copied = 0, copied_bytes = 0;
-  base::Digest digest;  // chained over the digests of all messages, in order
+  bool repaired = false;  // a look moved the position meanwhile: the digest is not that of the range
+  base::Digest digest;    // chained over the digests of all messages, in order
 };
 
 struct PipelineOptions {
@@ -107,6 +108,7 @@ class PartitionPipeline final : public CommitListener {
   base::Error changed(std::string what) const;
   state::EventRow event(std::string kind, std::string actor, std::string detail) const;
   Lag lag() const;
+  std::uint64_t readable_end(const PartitionView& view) const;
 
   asio::io_context& io_;
   base::Clock& clock_;
@@ -138,6 +140,7 @@ class PartitionPipeline final : public CommitListener {
   // Messages to ask for: a poll has no byte limit on the wire, so sizes are learned from small ones.
   static constexpr std::uint64_t kFirstCount = 8;
   std::uint64_t next_count_ = kFirstCount;
+  std::uint64_t hollow_end_ = 0;                       // the end that metadata said when a poll up to it gave nothing
   bool idle_ = false;                                  // the reader has seen the end
   std::optional<base::TimePoint> contradicted_since_;  // since when views are behind what was polled
   bool stale_ = false;                                 // the store holds another generation than row_

@@ -51,6 +51,7 @@ base::Task<void> PartitionPipeline::read_ahead() {
     const std::uint64_t before = positions_.polled();
     if (!take_polled(std::move(*polled), std::move(permit))) break;
     idle_ = positions_.polled() == before;
+    if (idle_) hollow_end_ = seen.end;
     if (idle_ && source_.is_legacy() && seen.end > before) {
       read_error_ =
           changed(fmt::format("upstream says that it ends at {} and gives nothing from {} on", seen.end, before));

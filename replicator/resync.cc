@@ -35,6 +35,7 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
   recent_.clear();
   recent_read_ = false;
   absences_.clear();
+  read_count_ = kFirstReadCount;
   repair_.clear();
 
   if (after_uncertain) {
@@ -237,6 +238,7 @@ Resync::Step Resync::restart() {
   if (!*oldest) co_return ResyncOutcome(Behind{"upstream says that it holds messages and gives none"});
   next_.up_created = up_.created;
   next_.down_created = down_.created;
+  next_.caught_up_at = 0;  // what is copied from here on is older than that
   next_.watermark = **oldest;
   next_.down_end = down_.end;
   next_.anchor.reset();

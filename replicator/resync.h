@@ -56,6 +56,8 @@ struct Finding {  // becomes the partition's fault
 };
 using ResyncOutcome = std::variant<Ready, Repaired, Behind, Finding>;
 
+inline constexpr std::uint32_t kFirstReadCount = 8;  // of a run, before sizes are known
+
 class Resync {
  public:
   Resync(base::PartitionKey key, base::TopicName downstream, Source& source, Sink& sink, state::AsyncStore& store,
@@ -102,6 +104,7 @@ class Resync {
   base::Task<base::Result<Look>> last_kept(std::uint64_t begin, std::uint64_t end);
   void record_stranger(const base::Record& message, const std::string& cause, std::string_view resolved_as);
   base::Task<base::Result<bool>> is_own_duplicate(base::Digest digest);
+  void learn(const base::RecordBatch& batch);
   using Read = std::function<base::Task<base::Result<Polled>>(std::uint64_t, std::uint32_t)>;
   base::Task<base::Result<bool>> read_recent(Read read, std::uint64_t end);
 
@@ -129,6 +132,7 @@ class Resync {
   const ResyncOptions options_;
 
   // Of the present run.
+  std::uint32_t read_count_ = kFirstReadCount;
   std::optional<Decision> decision_;
   state::PartitionRow durable_;  // as stored
   state::PartitionRow next_;     // as it will be

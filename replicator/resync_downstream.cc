@@ -164,7 +164,17 @@ Resync::Step Resync::step_back() {
     down_end = down_offset + 1;
     anchor = state::Anchor{up_offset, down_offset, kept->record().id, digest};
   }
+  if (!anchor && durable_.incarnation > 1 && !decided(FaultKind::kDownstreamRecreated, Exit::kRestart)) {
+    // Below this run of the map stands another one, of before a reset or restart: what is missing there is not known.
+    const std::uint64_t begin = ranges->empty() ? durable_.down_end : ranges->front().down_begin;
+    if (down_.end < begin) {
+      co_return finding(
+          FaultKind::kDownstreamRecreated,
+          fmt::format("downstream ends at {}, below {} where the last reset or restart began", down_.end, begin));
+    }
+  }
   const std::uint64_t lost = durable_.watermark - watermark;
+  next_.caught_up_at = 0;  // what is sent again is older than that
   next_.watermark = watermark;
   next_.down_end = std::min(down_end, down_.end);
   next_.anchor = anchor;
@@ -194,18 +204,20 @@ Resync::Step Resync::match_tail() {
   // Offsets that hold nothing at all (an unused reservation) only say where the next message will stand.
   if (down_.messages_count == 0) down_offset = std::max(down_offset, down_.end);
   while (down_offset < down_.end) {
-    auto read_call = sink_.read(down_offset, options_.read_count);
+    auto read_call = sink_.read(down_offset, read_count_);
     auto tail = co_await std::move(read_call);
     CO_RETURN_IF_ERROR(tail);
+    learn(tail->batch);
     if (tail->batch.empty()) {
       co_return ResyncOutcome(Behind{
           fmt::format("downstream says that it ends at {} and gives nothing from {} on", down_.end, down_offset)});
     }
     for (const base::Record& message : tail->batch.records) {
       if (expected_at == expected.records.size() && up_.end > next_.watermark) {
-        auto poll = source_.poll(next_.watermark, options_.read_count);
+        auto poll = source_.poll(next_.watermark, read_count_);
         auto polled = co_await std::move(poll);
         CO_RETURN_IF_ERROR(polled);
+        learn(polled->batch);
         if (polled->batch.empty()) {
           co_return ResyncOutcome(Behind{
               fmt::format("upstream says that it ends at {} and gives nothing from {} on", up_.end, next_.watermark)});
@@ -325,6 +337,14 @@ base::Task<base::Result<bool>> Resync::is_own_duplicate(base::Digest digest) {
   co_return std::ranges::find(recent_, digest) != recent_.end();
 }
 
+// A poll has no byte limit on the wire: the next one asks for what the sizes seen allow.
+void Resync::learn(const base::RecordBatch& batch) {
+  constexpr std::size_t kReadBytes = 4U * 1024 * 1024;
+  if (batch.empty()) return;
+  const std::size_t average = std::max<std::size_t>(batch.size() / batch.records.size(), 1);
+  read_count_ = static_cast<std::uint32_t>(std::clamp<std::size_t>(kReadBytes / average, 1, options_.read_count));
+}
+
 // Adds the digests of the window below `end`; false when its beginning is gone.
 base::Task<base::Result<bool>> Resync::read_recent(Read read, std::uint64_t end) {
   constexpr std::uint64_t kWindowMessages = 100'000;
@@ -332,10 +352,11 @@ base::Task<base::Result<bool>> Resync::read_recent(Read read, std::uint64_t end)
   std::size_t bytes = 0;
   const std::uint64_t begin = end > kWindowMessages ? end - kWindowMessages : 0;
   while (end > begin && bytes < kWindowBytes) {
-    const std::uint64_t from = end > begin + options_.read_count ? end - options_.read_count : begin;
+    const std::uint64_t from = end > begin + read_count_ ? end - read_count_ : begin;
     auto reading = read(from, static_cast<std::uint32_t>(end - from));
     auto polled = co_await std::move(reading);
     CO_RETURN_IF_ERROR(polled);
+    learn(polled->batch);
     for (const base::Record& record : polled->batch.records) {
       if (record.offset >= end) break;
       recent_.push_back(base::digest_of(record));

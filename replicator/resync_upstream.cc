@@ -31,6 +31,11 @@ Resync::Step Resync::check_upstream() {
           fmt::format("upstream gives nothing from {} on, and says that it ends beyond it", anchor.up_offset);
       if (!legacy || !persists(seen)) co_return ResyncOutcome(Behind{seen});
       anchor_upstream_ = Content::kGone;
+    } else if (found->what == What::kRefused) {
+      // A place that can't be read says nothing about what stands there.
+      const std::string seen = fmt::format("upstream offset {} can't be read: {}", anchor.up_offset, found->refusal);
+      if (!legacy || !persists(seen)) co_return ResyncOutcome(Behind{seen});
+      anchor_upstream_ = Content::kGone;
     } else {
       anchor_upstream_ = Content::kGone;
     }

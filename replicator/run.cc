@@ -79,7 +79,8 @@ base::Result<RunReport> run_link(const Config& config, const std::vector<Setting
   }
   report.outcome = "stopped";
   if (config.until_caught_up && supervisor.ended_by_itself()) {
-    report.outcome = "caught_up";
+    report.outcome = report.partitions.empty() ? "incomplete" : "caught_up";
+    if (report.partitions.empty()) report.detail = "no partition matches the rules";
     for (const PartitionReceipt& receipt : report.partitions) {
       if (!receipt.complete) report.outcome = "incomplete";
     }

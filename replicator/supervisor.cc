@@ -5,6 +5,7 @@
 #include <random>
 #include <utility>
 
+#include <asio/experimental/awaitable_operators.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -69,6 +70,7 @@ Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, 
       committer_(std::make_unique<Committer>(io, clock, store, committer_options(config_))),
       budget_(io, config_.budget_bytes),
       pipelines_(io),
+      commands_(io),
       background_(io),
       stop_(io),
       publish_stop_(io),
@@ -88,9 +90,12 @@ void Supervisor::request_stop() {
 base::Task<base::Status> Supervisor::run() {
   background_.spawn(publish_loop());
   background_.spawn(committer_->run());
-  auto starting = start();
-  auto outcome = co_await std::move(starting);
-  if (outcome) {
+  using namespace asio::experimental::awaitable_operators;
+  auto starting = start() || stop_.wait();  // a stop is heard at every wait of the start
+  auto started = co_await std::move(starting);
+  base::Status outcome = base::ok();
+  if (auto* ended = std::get_if<base::Status>(&started)) outcome = std::move(*ended);
+  if (outcome && !stop_.is_set()) {
     auto looping = reconcile_loop();
     outcome = co_await std::move(looping);
   }
@@ -121,9 +126,16 @@ base::Task<base::Status> Supervisor::start() {
   auto loading = load_link();
   auto loaded = co_await std::move(loading);
   CO_RETURN_IF_ERROR(loaded);
-  auto refusing = refuse_loops();
-  auto allowed = co_await std::move(refusing);
-  CO_RETURN_IF_ERROR(allowed);
+  base::Backoff backoff({config_.retry_initial_backoff, config_.retry_max_backoff}, 4);
+  while (true) {
+    auto refusing = refuse_loops();
+    auto allowed = co_await std::move(refusing);
+    if (allowed) break;
+    if (allowed.error().retry() == base::Retry::kNeedsOperator || config_.until_caught_up) co_return allowed;
+    spdlog::warn("{}", allowed.error().to_string());
+    auto wait = clock_.sleep_for(backoff.next());
+    co_await std::move(wait);
+  }
   auto taking = take_lease();
   co_return co_await std::move(taking);
 }
@@ -203,6 +215,11 @@ base::Task<base::Status> Supervisor::refuse_loops() {
   if (!rules_->marker()) co_return base::ok();
   auto down_call = read_links(*downstream_.client, *rules_->marker());
   auto down = co_await std::move(down_call);
+  // Without the right to look it is unknown; a failed look is no answer.
+  const auto unknown = [](const base::Error& error) {
+    return error.code() == base::ErrorCode::kPermission || error.code() == base::ErrorCode::kNotFound;
+  };
+  if (!down && !unknown(down.error())) co_return std::move(down).error();
   if (down && down->present && !link_.downstream_identity.empty() && !down->links.identity().empty() &&
       !down->links.names_identity(link_.downstream_identity)) {
     co_return base::Error(base::ErrorCode::kWrongLink, "start", config_.state_file,
@@ -212,6 +229,7 @@ base::Task<base::Status> Supervisor::refuse_loops() {
   }
   auto up_call = read_links(*upstream_.client, *rules_->marker());
   auto up = co_await std::move(up_call);
+  if (!up && !unknown(up.error())) co_return std::move(up).error();
   if (up && up->present) link_.upstream_identity = up->links.identity();
   view_.link_id = link_.id;
   view_.upstream = link_.upstream;
@@ -219,6 +237,7 @@ base::Task<base::Status> Supervisor::refuse_loops() {
   view_.downstream = link_.downstream;
   view_.downstream_identity = down && down->present ? down->links.identity() : link_.downstream_identity;
   view_.rules = &*rules_;
+  view_.sources.clear();
   auto listing = list_upstream_topics(*upstream_.client, *rules_);
   auto listed = co_await std::move(listing);
   if (listed) {
@@ -426,6 +445,8 @@ base::Task<void> Supervisor::stop_in_order() {
   }
   auto all = waiting.close();
   co_await std::move(all);
+  auto asked = commands_.close();
+  co_await std::move(asked);
   lease_stop_.set();
   if (drained.is_set() && marker_ && marker_->generation() != 0) {
     auto ending = base::wait_until(clock_, lease_ended_, clock_.now() + std::chrono::seconds(2));

@@ -12,6 +12,8 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <set>
@@ -92,9 +94,13 @@ class Supervisor final : public Commands {
   void publish();
   void add_rates(PartitionStatus& status);
   void log_progress(const LinkStatus& status);
+  bool reached(const Slot& slot, const PartitionStatus& status) const;
   bool everything_caught_up();
 
   // supervisor_commands.cc
+  template <class T>
+  base::Task<void> carry_out(std::function<base::Task<base::Result<T>>()> question,
+                             std::shared_ptr<std::promise<base::Result<T>>> promise);
   template <class T>
   base::Result<T> ask(std::function<base::Task<base::Result<T>>()> question);
   base::Task<base::Result<CommandOutcome>> set_desired(std::string glob, state::Desired desired, std::string actor,
@@ -129,6 +135,7 @@ class Supervisor final : public Commands {
   base::TimePoint progress_logged_at_{};
 
   base::TaskGroup pipelines_;
+  base::TaskGroup commands_;
   base::TaskGroup background_;
   base::Event stop_;
   base::Event publish_stop_;

@@ -4,6 +4,7 @@
 
 #include <asio/co_spawn.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "replicator/partition_glob.h"
 #include "replicator/supervisor.h"
@@ -15,15 +16,22 @@ constexpr std::chrono::seconds kPatience{10};
 }
 
 template <class T>
+base::Task<void> Supervisor::carry_out(std::function<base::Task<base::Result<T>>()> question,
+                                       std::shared_ptr<std::promise<base::Result<T>>> promise) {
+  auto asking = question();
+  auto result = co_await std::move(asking);
+  promise->set_value(std::move(result));
+}
+
+template <class T>
 base::Result<T> Supervisor::ask(std::function<base::Task<base::Result<T>>()> question) {
   if (stopped_) return base::Error(base::ErrorCode::kStopped, "command", "", "the link has stopped");
   auto promise = std::make_shared<std::promise<base::Result<T>>>();
   auto answer = promise->get_future();
-  asio::co_spawn(io_, question(), [promise](std::exception_ptr escaped, base::Result<T> result) {
-    if (escaped) {
-      promise->set_exception(escaped);
-    } else {
-      promise->set_value(std::move(result));
+  asio::post(io_, [this, promise, question] {
+    // Stopping waits for what was begun and refuses what was not.
+    if (!commands_.spawn(carry_out<T>(question, promise))) {
+      promise->set_value(base::Error(base::ErrorCode::kStopped, "command", "", "the link is stopping"));
     }
   });
   if (answer.wait_for(kPatience) != std::future_status::ready) {
@@ -47,13 +55,23 @@ base::Task<base::Result<CommandOutcome>> Supervisor::set_desired(std::string glo
     co_return base::Error(base::ErrorCode::kInvalidArgument, pausing ? "pause" : "resume", glob,
                           "matches no partition of this link", "iggy-replicate status lists them");
   }
+  std::string failures;  // one that can't must not leave the others half done
   for (PartitionPipeline* pipeline : matched) {
     if (!dry_run) {
       auto setting = pipeline->set_desired(desired, actor);
       auto set = co_await std::move(setting);
-      CO_RETURN_IF_ERROR(set);
+      if (!set) {
+        failures += (failures.empty() ? "" : "; ") + set.error().to_string();
+        continue;
+      }
     }
     outcome.affected.push_back(pipeline->key().to_string());
+  }
+  if (!failures.empty()) {
+    publish();
+    co_return base::Error(base::ErrorCode::kStateUnavailable, pausing ? "pause" : "resume", glob,
+                          fmt::format("{} of {} partitions done ({}); not done: {}", outcome.affected.size(),
+                                      matched.size(), fmt::join(outcome.affected, ", "), failures));
   }
   outcome.what = fmt::format("{}{} {} partitions; this survives a restart", dry_run ? "would " : "",
                              pausing ? "pause" : "resume", matched.size());

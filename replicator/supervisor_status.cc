@@ -109,14 +109,20 @@ void Supervisor::log_progress(const LinkStatus& status) {
 
 // Every partition has committed what the upstream held when it was first seen. One that a person must resolve counts as
 // done: the receipt names it, and the run ends with a problem.
+bool Supervisor::reached(const Slot& slot, const PartitionStatus& status) const {
+  if (!slot.target) return false;
+  // An end in an unused reservation is never reached: who has seen all that can be read is done as well.
+  const bool seen_all = status.phase == Phase::kCaughtUp && status.committed == status.polled;
+  return seen_all || (status.committed >= *slot.target && *slot.target > 0);
+}
+
 bool Supervisor::everything_caught_up() {
   bool all = true;
   for (auto& [key, slot] : slots_) {
     const PartitionStatus status = slot.pipeline->status();
     if (!slot.target && status.upstream_end) slot.target = status.upstream_end;
     const bool stopped = status.fault.active() || status.desired == state::Desired::kPaused;
-    all = all && (stopped || (slot.target && status.committed >= *slot.target && status.phase == Phase::kCaughtUp) ||
-                  (slot.target && status.committed >= *slot.target && *slot.target > 0));
+    all = all && (stopped || reached(slot, status));
   }
   return all;
 }
@@ -134,12 +140,21 @@ std::vector<PartitionReceipt> Supervisor::receipts() const {
     receipt.copied = tally.copied;
     receipt.copied_bytes = tally.copied_bytes;
     receipt.skipped = status.counters.skipped;
-    if (tally.copied > 0) receipt.digest = tally.digest.to_string();
-    receipt.complete = slot.target && status.committed >= *slot.target && !status.fault.active();
+    if (tally.copied > 0 && !tally.repaired) receipt.digest = tally.digest.to_string();
+    receipt.complete = reached(slot, status) && !status.fault.active();
     if (!receipt.complete)
       receipt.detail = status.fault.active() ? status.fault.kind + ": " + status.fault.detail : status.waits_for;
     receipts.push_back(std::move(receipt));
   }
+  for (const MissingPartition& missing : topology_.missing) {
+    if (slots_.contains(missing.key)) continue;
+    PartitionReceipt receipt;
+    receipt.key = missing.key;
+    receipt.downstream = missing.downstream;
+    receipt.detail = missing.reason;
+    receipts.push_back(std::move(receipt));
+  }
+  std::ranges::sort(receipts, {}, &PartitionReceipt::key);
   return receipts;
 }
 

@@ -85,12 +85,12 @@ constexpr std::array kTable = std::to_array<StatusEntry>({
     {4010, "cannot_append_message", kServerRefused},
     {4011, "cannot_read_message", kServerRefused},
     {4017, "too_big_user_headers", kInvalidRecord},
-    {4018, "invalid_header_key", kServerRefused},
-    {4019, "invalid_header_value", kServerRefused},
+    {4018, "invalid_header_key", kInvalidRecord},
+    {4019, "invalid_header_value", kInvalidRecord},
     {4022, "too_big_message_payload", kInvalidRecord},
     {4023, "too_many_messages", kServerRefused},
-    {4024, "empty_message_payload", kServerRefused},
-    {4025, "invalid_message_payload_length", kServerRefused},
+    {4024, "empty_message_payload", kInvalidRecord},
+    {4025, "invalid_message_payload_length", kInvalidRecord},
     {4027, "invalid_message_checksum", kServerRefused},
     {4031, "non_zero_offset", kServerRefused},
     {4032, "non_zero_timestamp", kServerRefused},
@@ -101,7 +101,7 @@ constexpr std::array kTable = std::to_array<StatusEntry>({
     {4037, "too_small_message", kServerRefused},
     {4038, "invalid_message_timestamp_delta", kServerRefused},  // vsr
     {4039, "invalid_batch_checksum", kServerRefused},           // vsr
-    {4040, "invalid_header_kind", kServerRefused},
+    {4040, "invalid_header_kind", kInvalidRecord},
     {4041, "unsupported_option_key", kServerRefused},   // vsr
     {4042, "invalid_option_value", kServerRefused},     // vsr
     {4043, "options_block_too_large", kServerRefused},  // vsr
