@@ -175,6 +175,7 @@ class Reports:
     def __init__(self, appliance):
         self.appliance = appliance
         self.ranges = {}  # (partition, incarnation) -> {(begin, end)}
+        self.rewound = set()  # (partition, incarnation) with that fault
         self.restarts = {}  # partition -> number of faults resolved
         self.resolved = set()
 
@@ -191,6 +192,7 @@ class Reports:
             faulty.append(partition)
             assert fault["kind"] == "upstream_rewound", f"partition {partition}: {fault}"
             self._add(partition, int(row["incarnation"]), int(fault["upstream_begin"]), int(fault["upstream_end"]))
+            self.rewound.add((partition, int(row["incarnation"])))
             if (partition, row["generation"]) not in self.resolved:
                 self.resolved.add((partition, row["generation"]))
                 self.restarts[partition] = self.restarts.get(partition, 0) + 1
@@ -211,8 +213,10 @@ class Reports:
         self.ranges.setdefault((partition, incarnation), set()).add((begin, end))
 
     def names(self, partition, incarnation, offset):
-        """A reported range ends behind all that was lost. It begins where the difference was seen, which can be above
-        the first lost message: a re-issued history is known by one message that is another."""
+        """A fault `upstream_rewound` is about its whole history: it is known by one message that is another, and its range
+        begins where that was seen, which can be above the first lost message. Any other range ends behind what was lost."""
+        if (partition, incarnation) in self.rewound:
+            return True
         return any(offset < end for _, end in self.ranges.get((partition, incarnation), ()))
 
 
