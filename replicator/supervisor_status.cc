@@ -134,8 +134,9 @@ std::vector<PartitionReceipt> Supervisor::receipts() const {
     receipt.copied = tally.copied;
     receipt.copied_bytes = tally.copied_bytes;
     receipt.skipped = status.counters.skipped;
-    if (tally.copied > 0) receipt.digest = tally.digest.to_string();
-    receipt.complete = slot.target && status.committed >= *slot.target && !status.fault.active();
+    if (config_.until_caught_up && tally.copied > 0) receipt.digest = tally.digest.to_string();
+    const std::optional<std::uint64_t> target = slot.target ? slot.target : status.upstream_end;
+    receipt.complete = target && status.committed >= *target && !status.fault.active();
     if (!receipt.complete)
       receipt.detail = status.fault.active() ? status.fault.kind + ": " + status.fault.detail : status.waits_for;
     receipts.push_back(std::move(receipt));
