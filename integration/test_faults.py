@@ -493,19 +493,18 @@ def test_state_folder_is_full(lab):
                     file.write(b"x" * 4096)
             except OSError:
                 pass
-        # Every commit needs room in the journal; what is free inside it may still serve some.
-        writer = lab.writer(upstream).start(60_000, rate=10_000, batch=50, size=500)
+        write(upstream, 6000, batch=50, size=500)
         wait_until("status says that the state file can't be written", lambda: appliance.ask("status")["link"]["store_error"])
         row = wait_row(appliance, "copying stops", lambda row: "the state file" in row["waits_for"])
         assert "full" in row["waits_for"] or "full" in appliance.ask("status")["link"]["store_error"]
         status = lab.call([REPLICATE, "status", "--admin", appliance.find_admin()])
         assert status.returncode == 1 and "state file" in status.stdout, status.stdout
-        row = row_of(appliance)
-        stopped_at = int(row["acked"])
-        assert writer.wait() == 0
+        stopped_at = int(row_of(appliance)["acked"])
+        assert stopped_at < 2000, "a few batches, not all"
+        write(upstream, 100, seed=7)
         assert int(row_of(appliance)["acked"]) == stopped_at, "nothing is sent while nothing can be committed"
         hog.unlink()
-        wait_copied(appliance, 60_100)
+        wait_copied(appliance, 6200, seconds=40)
         assert_same(downstream, digests(read(upstream)[0]))
         assert appliance.ask("status")["link"]["store_error"] == ""
         assert appliance.stop() == 0
