@@ -228,13 +228,15 @@ base::Status Marker::judge() {
                    "only one process may run a link; stop the one that is not wanted, then start the other again");
 }
 
-// Links whose holder must be silent before we may claim: ours, when held from another host, and rivals.
+// Links whose holder must be silent before we may claim: ours, when its holder may still run, and rivals.
 std::vector<std::string> Marker::in_our_way() const {
   std::vector<std::string> names;
   for (const auto& [name, link] : links_.all()) {
     const MarkerRecord& holder = link.holder;
     if (link.promoted || holder.state != LinkState::kActive || holder.process == options_.process) continue;
-    const bool ours = name == options_.link_id && host_of(holder.process) != host_of(options_.process);
+    const bool elsewhere = host_of(holder.process) != host_of(options_.process);
+    const bool alive_here = !elsewhere && options_.still_runs && options_.still_runs(holder.process);
+    const bool ours = name == options_.link_id && (elsewhere || alive_here);
     const bool rival = name != options_.link_id && options_.is_rival && options_.is_rival(holder);
     if (ours || rival) names.push_back(name);
   }

@@ -2,7 +2,7 @@
 //
 //            ┌─ promoted ──────────────────────────────────────▶ fenced, for good
 //   acquire ─┼─ a newer generation than the state file's ──────▶ fenced (an old or copied state file)
-//            ├─ none, released, our process or our host ───────▶ claim at once
+//            ├─ none, released, or a dead process of our host ─▶ claim at once
 //            └─ a process of another host, or a rival link ────▶ watch for 3 intervals: it writes ▶ fenced
 //                                                                                      silent    ▶ claim
 //   claim    = generation + 1: state file first, then the record, then read back.
@@ -27,9 +27,8 @@
 // The lease: a newcomer claims no earlier than 3 write intervals after the last record it saw. confirmed_until() is 2.5
 // intervals after the *start* of a write that was read back with us as the holder. So the holder stops sending half an
 // interval before anybody else can start. What it has already handed to the network may land later; no lease can call
-// that back: the reading back of the tail finds it (a foreign or an own message). One hole is left open knowingly: a
-// copy of the state file started on the same host beside the original goes on at once, and the original notices at its
-// next read, up to 2 s later.
+// that back: the reading back of the tail finds it (a foreign or an own message). A copy of the
+// state file started on the same host beside the original finds the original's process running, and watches as well.
 //
 // Affinity: the client's io_context. Lifetime: client and clock outlive it; no call is in flight at destruction.
 #pragma once
@@ -38,6 +37,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -63,6 +63,8 @@ struct MarkerOptions {
   base::Duration read_interval = std::chrono::seconds(2);
   // Another link whose holder is in our way (links.h, is_rival): watched like a former holder. May be empty.
   std::function<bool(const MarkerRecord&)> is_rival;
+  // A process of our own host ("<hex>@host:pid") that is still running: watched as well. May be empty = none is.
+  std::function<bool(std::string_view process)> still_runs;
 };
 
 class Marker {

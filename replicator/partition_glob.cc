@@ -61,8 +61,9 @@ bool PartitionGlob::matches(const base::PartitionKey& key) const {
 base::Result<base::PartitionKey> parse_partition(std::string_view text) {
   const Split parts = split(text);
   base::PartitionKey key;
-  const char* const end = parts.partition.data() + parts.partition.size();
-  const auto [parsed, failure] = std::from_chars(parts.partition.data(), end, key.partition);
+  const char* const begin = parts.partition.data();
+  const char* const end = begin + parts.partition.size();
+  const auto [parsed, failure] = std::from_chars(begin, end, key.partition);
   if (parts.partition.empty() || failure != std::errc() || parsed != end) {
     return invalid(text, "is not of the form stream/topic/partition, such as orders/events/3");
   }

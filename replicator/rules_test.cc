@@ -5,8 +5,6 @@
 namespace replicator {
 namespace {
 
-using base::TopicName;
-
 Rules compile(std::vector<std::string> includes, std::vector<std::string> excludes = {},
               std::vector<RenameRule> renames = {}) {
   auto rules = Rules::compile(includes, excludes, renames, "iggy-replicate/links");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <random>
 #include <utility>
 
@@ -25,6 +26,20 @@ std::string host_name() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+// The process "<hex>@host:pid" of this host runs, and runs this program: a number alone may have found another owner.
+bool still_runs(std::string_view process) {
+  const std::string pid(process.substr(process.rfind(':') + 1));
+  if (pid == std::to_string(getpid())) return false;
+  const auto name_of = [](const std::string& of) {
+    std::string name;
+    std::ifstream file("/proc/" + of + "/comm");
+    std::getline(file, name);
+    return name;
+  };
+  const std::string name = name_of(pid);
+  return !name.empty() && name == name_of("self");
 }
 
 iggy::ClientOptions client_options(const Config& config) {
@@ -282,6 +297,7 @@ base::Task<base::Status> Supervisor::take_lease() {
   options.exclude = config_.exclude;
   options.rename = config_.rename;
   options.is_rival = [this](const MarkerRecord& other) { return is_rival(other, view_, clock_.wall_micros()); };
+  options.still_runs = still_runs;
   marker_ = std::make_unique<Marker>(*downstream_.client, clock_, std::move(options));
   base::Backoff backoff({config_.retry_initial_backoff, config_.retry_max_backoff}, 3);
   while (true) {

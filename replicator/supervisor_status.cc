@@ -140,8 +140,10 @@ std::vector<PartitionReceipt> Supervisor::receipts() const {
     receipt.copied = tally.copied;
     receipt.copied_bytes = tally.copied_bytes;
     receipt.skipped = status.counters.skipped;
-    if (tally.copied > 0 && !tally.repaired) receipt.digest = tally.digest.to_string();
-    receipt.complete = reached(slot, status) && !status.fault.active();
+    if (config_.until_caught_up && tally.copied > 0 && !tally.repaired) receipt.digest = tally.digest.to_string();
+    const bool all = config_.until_caught_up ? reached(slot, status)
+                                             : status.upstream_end && status.committed >= *status.upstream_end;
+    receipt.complete = all && !status.fault.active();
     if (!receipt.complete)
       receipt.detail = status.fault.active() ? status.fault.kind + ": " + status.fault.detail : status.waits_for;
     receipts.push_back(std::move(receipt));
