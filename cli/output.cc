@@ -41,8 +41,22 @@ std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
 }
 
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char letter : text) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += letter;
+    }
+  }
+  return out;
+}
+
 void Table::add(std::vector<std::string> cells) {
   base::check(cells.size() == headings_.size(), "a row has a cell per heading");
+  for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 
@@ -90,7 +104,7 @@ std::string wrap(std::string_view text, std::string_view indent, std::optional<s
         is_fresh = true;
       }
       if (!is_fresh) line.append(blanks, ' ');
-      line += word;
+      line += printable(word);
       is_fresh = false;
       blanks = 0;
     }

@@ -18,6 +18,9 @@ std::size_t width(std::string_view text);
 
 // The first column is left-aligned and takes what the others leave, at least 12 columns: longer text is cut in its
 // middle. The others are right-aligned, or left-aligned when their heading ends with a blank.
+// Control bytes as \xNN: a topic's name must not move the reader's cursor or forge a line.
+std::string printable(std::string_view text);
+
 class Table {
  public:
   explicit Table(std::vector<std::string> headings) : headings_(std::move(headings)) {}

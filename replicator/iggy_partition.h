@@ -63,6 +63,7 @@ class IggySink final : public Sink {
   base::Result<std::size_t> fit(std::span<const base::Record> records) const override;
   base::Task<base::Result<Acked>> send(std::span<const base::Record> records) override;
   base::Task<base::Status> open() override;
+  bool is_open() const override { return client_.is_open(trace_); }
   base::Task<base::Status> settle() override;
 
  private:

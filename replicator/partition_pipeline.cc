@@ -120,6 +120,7 @@ base::Task<base::Error> PartitionPipeline::write() {
     }
     if (queue_.empty()) {
       if (read_error_) co_return *read_error_;
+      if (!sink_.is_open()) co_return changed("the connection to the downstream was lost while idle");
       if (caught_up()) {
         enter(Phase::kCaughtUp);
         caught_up_at_ = clock_.wall_micros();

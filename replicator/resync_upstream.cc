@@ -227,10 +227,16 @@ Resync::Step Resync::gap_before(std::uint64_t next_readable) {
     co_return finding(FaultKind::kRetention, detail, watermark, next_readable);
   }
   if (!source_.is_legacy()) {
-    state::GapRow row = gap(watermark, next_readable, "hole", "offsets that the server reserved and never used");
-    close(row);
-    row.resolved_as = "hole";
-    gaps_.push_back(std::move(row));
+    if (**oldest >= next_readable) {
+      // Nothing older is kept that would show it to be a hole: the row stays open for a person to see.
+      gaps_.push_back(gap(watermark, next_readable, "unknown",
+                          "nothing older is kept: never used by the server, or deleted there by hand"));
+    } else {
+      state::GapRow row = gap(watermark, next_readable, "hole", "offsets that the server reserved and never used");
+      close(row);
+      row.resolved_as = "hole";
+      gaps_.push_back(std::move(row));
+    }
     next_.watermark = next_readable;
     repair_ = fmt::format("hole of {} offsets at {}", lost, watermark);
     event("hole", fmt::format("upstream offsets {} to {} hold no message", watermark, next_readable));

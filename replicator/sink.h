@@ -36,6 +36,8 @@ class Sink {
   // kConnectionLost and writes nothing, until open() was called again: the server behind it may have restarted and lost
   // what the look relied on.
   virtual base::Task<base::Status> open() { co_return base::ok(); }
+  // Whether that connection is still open. A server that ended it may have restarted and lost what it acknowledged.
+  virtual bool is_open() const { return true; }
   // After an uncertain send: returns when nothing of it can land any more (the abandoned connection has left the
   // server's client list), or when the time limit or missing rights leave only two equal tail reads a second apart. The
   // tail may be trusted afterwards.

@@ -173,8 +173,10 @@ base::Task<base::Status> Supervisor::connect(End& end) {
                    server->version.empty() ? "of unknown version" : server->version, end.status.dialect);
       co_return base::ok();
     }
+    // A port that closes at once may be a server that is stopping: only the first answer of that kind ends the start.
+    const bool again = server.error().code() == base::ErrorCode::kNotIggy && !end.status.last_error.empty();
     end.status.last_error = server.error().to_string();
-    if (is_final(server.error()) || config_.until_caught_up) co_return std::move(server).error();
+    if ((is_final(server.error()) && !again) || config_.until_caught_up) co_return std::move(server).error();
     const base::Duration delay = backoff.next();
     spdlog::warn("{}: {}; again in {} s", end.name, end.status.last_error,
                  std::chrono::duration<double>(delay).count());

@@ -33,15 +33,17 @@ void Supervisor::publish() {
   status->taken_at = clock_.wall_micros();
   for (End* end : {&upstream_, &downstream_}) {
     // Connected = some topic's metadata was read lately, or nothing is watched yet and the start connected.
+    // Ages are steady: the wall clock may step.
+    std::optional<base::Duration> age;
     for (const auto& [topic, watcher] : end->watchers) {
       const auto observed = watcher->observed(0);
       if (!observed) continue;
-      const base::Duration age = clock_.now() - observed->at;
-      const std::uint64_t seen = status->taken_at - static_cast<std::uint64_t>(age.count());
-      end->status.last_seen = std::max(end->status.last_seen, seen);
+      const base::Duration since = clock_.now() - observed->at;
+      age = std::min(age.value_or(since), since);
     }
+    if (age) end->status.last_seen = status->taken_at - static_cast<std::uint64_t>(age->count());
     if (!end->watchers.empty() && state_ != "stopped") {
-      end->status.connected = status->taken_at - end->status.last_seen < 3'000'000;
+      end->status.connected = age && *age < std::chrono::seconds(3);
     }
   }
   status->upstream = upstream_.status;
@@ -112,8 +114,9 @@ void Supervisor::log_progress(const LinkStatus& status) {
 bool Supervisor::reached(const Slot& slot, const PartitionStatus& status) const {
   if (!slot.target) return false;
   // An end in an unused reservation is never reached: who has seen all that can be read is done as well.
+  // Only who has looked at both sides and found them as recorded may say so.
   const bool seen_all = status.phase == Phase::kCaughtUp && status.committed == status.polled;
-  return seen_all || (status.committed >= *slot.target && *slot.target > 0);
+  return seen_all || (status.phase == Phase::kCopying && status.committed >= *slot.target && *slot.target > 0);
 }
 
 bool Supervisor::everything_caught_up() {
@@ -121,7 +124,8 @@ bool Supervisor::everything_caught_up() {
   for (auto& [key, slot] : slots_) {
     const PartitionStatus status = slot.pipeline->status();
     if (!slot.target && status.upstream_end) slot.target = status.upstream_end;
-    const bool stopped = status.fault.active() || status.desired == state::Desired::kPaused;
+    const bool stopped =
+        status.fault.active() || status.desired == state::Desired::kPaused || status.phase == Phase::kStuck;
     all = all && (stopped || reached(slot, status));
   }
   return all;

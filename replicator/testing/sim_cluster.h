@@ -170,6 +170,7 @@ class SimSink final : public Sink {
   std::uint64_t sends = 0;
   std::size_t batch_max = 1000;
 
+  bool is_open() const override { return epoch_ == cluster_.epoch(); }
   bool is_legacy() const override { return cluster_.is_legacy(); }
   base::Task<base::Result<PartitionView>> view() override;
   base::Task<base::Result<Polled>> read(std::uint64_t from, std::uint32_t count) override;
