@@ -63,7 +63,7 @@ void add_reset(CLI::App& app, Session& session) {
       "Back: messages are copied again, after what is there downstream. Forward:\n"
       "messages are left out, and the ledger says which. Shows what it means, asks,\n"
       "and records who did it.\n\n"
-      "Exit code: 0 done; 1 refused, or not confirmed; 2 no such partition;\n"
+      "Exit code: 0 done; 2 refused, not confirmed, or no such partition;\n"
       "3 no link answers.\n\n"
       "Examples:\n"
       "  iggy-replicate reset orders/events/3 --to 1200 --dry-run\n"
