@@ -35,7 +35,7 @@ finish() {
   local code=$?
   if [[ $code == 0 && $keep == yes ]]; then return; fi
   for name in "${!pid[@]}"; do kill -KILL "${pid[$name]}" 2>/dev/null || true; done
-  wait
+  wait 2>/dev/null || true  # without a line per killed job
   rm -rf "$folder"
 }
 trap finish EXIT

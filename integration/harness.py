@@ -355,11 +355,13 @@ class Lab:
         self.processes = []
         self.seed = int(os.environ.get("ITEST_SEED") or random.randrange(1 << 32))
         self.random = random.Random(self.seed)
+        # Real servers hash a password for a good part of a second per login, and a kill before it proves little.
+        self.pace = 1
         print(f"{name}: ITEST_SEED={self.seed}", flush=True)
 
     def moment(self, shortest, longest):
         """Lets a random time pass: what happens next happens at a random moment."""
-        time.sleep(self.random.uniform(shortest, longest))
+        time.sleep(self.random.uniform(shortest, longest) * self.pace)
 
     def call(self, arguments, seconds=120):
         return subprocess.run(
@@ -369,10 +371,13 @@ class Lab:
     def broker(self, name, kind, disk=False, options=()):
         """A running broker: a sandbox of that version, or a real server ("real-0.8", "real-0.9"; always on disk)."""
         if kind in REAL:
+            self.pace = 3
             return RealServer(self, name, kind).start()
         return Sandbox(self, name, kind, disk, options).start()
 
     def appliance(self, upstream, downstream, **settings):
+        if self.pace > 1:
+            settings = {"connect_timeout": "10s", **settings}
         return Appliance(self, "appliance", upstream, downstream, **settings)
 
     def writer(self, broker, name="writer"):
