@@ -99,7 +99,9 @@ void Supervisor::log_progress(const LinkStatus& status) {
   double rate = 0;
   double bytes = 0;
   for (const PartitionStatus& partition : status.partitions) {
-    left += partition.lag.messages.value_or(0);
+    if (!partition.fault.active() && partition.desired == state::Desired::kRunning) {
+      left += partition.lag.messages.value_or(0);
+    }
     done += partition.counters.copied;
     rate += partition.messages_per_second;
     bytes += partition.bytes_per_second;
