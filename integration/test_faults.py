@@ -70,13 +70,14 @@ def test_upstream_purged(lab, server, running):
 
 @pytest.mark.parametrize("server", BOTH)
 def test_messages_expired_before_they_were_copied(lab, server):
-    upstream, downstream, appliance = pair(lab, server, server, expiry=3600)
+    upstream, downstream, appliance = pair(lab, server, server, expiry=1)
     old = digests(read(downstream)[0])
     assert appliance.stop() == 0
     write(upstream, 100, seed=7)
     upstream.control(f"trim {PLACE} 0 before=540")
     kept = digests(read(upstream)[0])
     assert len(kept) == 60
+    time.sleep(1.5)  # longer than the expiry: only then can it explain what is missing
     appliance.start()
     row = wait_fault(appliance, "retention", ["accept", "retry"], [r"500 to 540 \(40\) expired", "oldest kept is 540"])
     assert (row["fault"]["upstream_begin"], row["fault"]["upstream_end"]) == ("500", "540")
@@ -320,11 +321,12 @@ TROUBLE = {
 }
 
 
-@pytest.mark.parametrize("server", ["0.8.0", "0.9.0-edge.5", "0.9.0"])
-@pytest.mark.parametrize("trouble", TROUBLE)
+# A 0.8 server answers in order while the connection lives: silence is waited out there, not resolved.
+@pytest.mark.parametrize(
+    "server, trouble",
+    [(s, t) for s in ("0.8.0", "0.9.0-edge.5", "0.9.0") for t in TROUBLE if s != "0.8.0" or "drop" not in str(TROUBLE[t])],
+)
 def test_sends_in_trouble(lab, server, trouble):
-    if server == "0.8.0" and "drop" in str(TROUBLE[trouble]):
-        pytest.skip("a 0.8 server answers in order while the connection lives: silence is waited out, not resolved")
     upstream, downstream, appliance = pair(lab, server, server, messages=100, partitions=2, read_timeout="400ms")
     writer = lab.writer(upstream).start(8000, rate=4000, batch=20, size="10-500")
     for _ in range(3):
