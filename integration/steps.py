@@ -56,7 +56,7 @@ def pair(lab, source, target, messages=500, partitions=1, expiry=0, disk=False, 
     return upstream, downstream, appliance
 
 
-def wait_copied(appliance, total, partitions=1, seconds=20):
+def wait_copied(appliance, total, partitions=1, seconds=40):
     """Until the committed watermarks sum up to `total`, and all is caught up."""
 
     def done():
@@ -83,7 +83,7 @@ def row_of(appliance, partition=0, topic=TOPIC):
     return None
 
 
-def wait_row(appliance, what, condition, partition=0, topic=TOPIC, seconds=15):
+def wait_row(appliance, what, condition, partition=0, topic=TOPIC, seconds=40):
     last = {}
 
     def check():
@@ -96,7 +96,7 @@ def wait_row(appliance, what, condition, partition=0, topic=TOPIC, seconds=15):
         raise harness.Timeout(f"{late}; it is {last['row']}") from None
 
 
-def wait_fault(appliance, kind, exits, facts=(), partition=0, topic=TOPIC, seconds=15):
+def wait_fault(appliance, kind, exits, facts=(), partition=0, topic=TOPIC, seconds=40):
     """Until the partition stands in this fault; its exits are these, and its sentence says these facts."""
     row = wait_row(
         appliance, f"the fault {kind}", lambda row: row.get("fault", {}).get("kind"), partition, topic, seconds=seconds
@@ -114,7 +114,7 @@ def wait_fault(appliance, kind, exits, facts=(), partition=0, topic=TOPIC, secon
     return row
 
 
-def wait_event(appliance, kind, *facts, count=1, seconds=15):
+def wait_event(appliance, kind, *facts, count=1, seconds=40):
     events = wait_until(
         f"event {kind}", lambda: (lambda found: found if len(found) >= count else None)(appliance.events(kind)), seconds
     )

@@ -74,6 +74,7 @@ def test_messages_expired_before_they_were_copied(lab, server):
     old = digests(read(downstream)[0])
     assert appliance.stop() == 0
     write(upstream, 100, seed=7)
+    time.sleep(1.5)  # retention explains a gap only when messages could have grown that old
     upstream.control(f"trim {PLACE} 0 before=540")
     kept = digests(read(upstream)[0])
     assert len(kept) == 60
