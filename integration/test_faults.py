@@ -70,13 +70,14 @@ def test_upstream_purged(lab, server, running):
 
 @pytest.mark.parametrize("server", BOTH)
 def test_messages_expired_before_they_were_copied(lab, server):
-    upstream, downstream, appliance = pair(lab, server, server, expiry=3600)
+    upstream, downstream, appliance = pair(lab, server, server, expiry=1)
     old = digests(read(downstream)[0])
     assert appliance.stop() == 0
     write(upstream, 100, seed=7)
     upstream.control(f"trim {PLACE} 0 before=540")
     kept = digests(read(upstream)[0])
     assert len(kept) == 60
+    time.sleep(1.5)  # longer than the expiry: only then can it explain what is missing
     appliance.start()
     row = wait_fault(appliance, "retention", ["accept", "retry"], [r"500 to 540 \(40\) expired", "oldest kept is 540"])
     assert (row["fault"]["upstream_begin"], row["fault"]["upstream_end"]) == ("500", "540")
@@ -320,11 +321,12 @@ TROUBLE = {
 }
 
 
-@pytest.mark.parametrize("server", ["0.8.0", "0.9.0-edge.5", "0.9.0"])
-@pytest.mark.parametrize("trouble", TROUBLE)
+# A 0.8 server answers in order while the connection lives: silence is waited out there, not resolved.
+@pytest.mark.parametrize(
+    "server, trouble",
+    [(s, t) for s in ("0.8.0", "0.9.0-edge.5", "0.9.0") for t in TROUBLE if s != "0.8.0" or "drop" not in str(TROUBLE[t])],
+)
 def test_sends_in_trouble(lab, server, trouble):
-    if server == "0.8.0" and "drop" in str(TROUBLE[trouble]):
-        pytest.skip("a 0.8 server answers in order while the connection lives: silence is waited out, not resolved")
     upstream, downstream, appliance = pair(lab, server, server, messages=100, partitions=2, read_timeout="400ms")
     writer = lab.writer(upstream).start(8000, rate=4000, batch=20, size="10-500")
     for _ in range(3):
@@ -380,8 +382,8 @@ def test_side_that_stands_still(lab, server, side):
     assert row_of(appliance)["counters"]["duplicates"] == "0"
 
 
-def test_silent_downstream_becomes_a_fault_not_a_skip(lab):
-    """Two sends that nobody answers, at an end that does not move."""
+def test_silent_downstream_is_waited_out_and_nothing_is_skipped(lab):
+    """A full disk: neither sends nor logins are answered, so there is never a second send that could count."""
     upstream, downstream, appliance = pair(lab, "0.9.0-edge.5", "0.9.0-edge.5", messages=100, read_timeout="400ms")
     downstream.control("cut-before-append 0")
     old = digests(read(downstream)[0])
@@ -390,7 +392,7 @@ def test_silent_downstream_becomes_a_fault_not_a_skip(lab):
     wait_row(
         appliance,
         "it says that the downstream does not answer",
-        lambda row: row.get("fault", {}).get("kind") == "send_unanswered" or "answer" in row["waits_for"],
+        lambda row: "answer" in row["waits_for"],
         seconds=20,
     )
     assert row_of(appliance)["committed"] == "100"

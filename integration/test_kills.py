@@ -153,7 +153,9 @@ def test_upstream_killed_10_times(lab, source, target):
     never_copied = 0
     for partition, (serves, holds) in enumerate(zip(look_at_upstream(), link.downstream.read())):
         histories = split_into_histories(holds, order)
-        assert len(histories) == 1 + reports.restarts.get(partition, 0), "copied again without being told to"
+        # A restart that was overtaken by the next kill has copied nothing: fewer histories than restarts, never more.
+        incarnations = 1 + reports.restarts.get(partition, 0)
+        assert len(histories) <= incarnations, "copied again without being told to"
         served = {message.digest for message in serves}
         # The present history: all that the upstream serves, once, in order; and what it lost after we had it.
         assert [m.digest for m in histories[-1] if m.digest in served] == [m.digest for m in serves]
@@ -162,7 +164,7 @@ def test_upstream_killed_10_times(lab, source, target):
             for message in history:
                 offset = offsets.get(message.digest, offset + 1)
                 if message.digest not in served:
-                    assert reports.names(partition, incarnation, offset), (
+                    assert any(reports.names(partition, known, offset) for known in range(incarnation, incarnations + 1)), (
                         f"upstream lost {message.id} of partition {partition}, offset {offset}, and no report names it: "
                         f"{reports.ranges}"
                     )
@@ -200,7 +202,8 @@ class Reports:
                 self.restarts[partition] = self.restarts.get(partition, 0) + 1
                 self.appliance.resolve(row, "restart")
         for gap in self.appliance.gaps():
-            assert gap["cause"] in ("hole", "upstream_lost"), gap
+            # A reservation behind which nothing is left looks like a deletion by hand: `unknown`, left open.
+            assert gap["cause"] in ("hole", "unknown", "upstream_lost"), gap
             begin, end = int(gap["upstream_begin"]), int(gap["upstream_end"])
             self._add(gap["partition"]["partition"], int(gap["incarnation"]), begin, end)
         for event in self.appliance.events("upstream_lost"):

@@ -69,6 +69,7 @@ class Supervisor final : public Commands {
     std::unique_ptr<IggySink> sink;
     std::unique_ptr<PartitionPipeline> pipeline;
     std::optional<std::uint64_t> target;  // until_caught_up: upstream end when first seen
+    bool reached = false;                 // ... and it was there when the run decided to end
   };
   struct Sample {
     base::TimePoint at;

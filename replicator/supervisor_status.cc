@@ -99,7 +99,9 @@ void Supervisor::log_progress(const LinkStatus& status) {
   double rate = 0;
   double bytes = 0;
   for (const PartitionStatus& partition : status.partitions) {
-    left += partition.lag.messages.value_or(0);
+    if (!partition.fault.active() && partition.desired == state::Desired::kRunning) {
+      left += partition.lag.messages.value_or(0);
+    }
     done += partition.counters.copied;
     rate += partition.messages_per_second;
     bytes += partition.bytes_per_second;
@@ -126,7 +128,8 @@ bool Supervisor::everything_caught_up() {
     if (!slot.target && status.upstream_end) slot.target = status.upstream_end;
     const bool stopped =
         status.fault.active() || status.desired == state::Desired::kPaused || status.phase == Phase::kStuck;
-    all = all && (stopped || reached(slot, status));
+    slot.reached = reached(slot, status);
+    all = all && (stopped || slot.reached);
   }
   return all;
 }
@@ -145,8 +148,8 @@ std::vector<PartitionReceipt> Supervisor::receipts() const {
     receipt.copied_bytes = tally.copied_bytes;
     receipt.skipped = status.counters.skipped;
     if (config_.until_caught_up && tally.copied > 0 && !tally.repaired) receipt.digest = tally.digest.to_string();
-    const bool all = config_.until_caught_up ? reached(slot, status)
-                                             : status.upstream_end && status.committed >= *status.upstream_end;
+    const bool all =
+        config_.until_caught_up ? slot.reached : status.upstream_end && status.committed >= *status.upstream_end;
     receipt.complete = all && !status.fault.active();
     if (!receipt.complete)
       receipt.detail = status.fault.active() ? status.fault.kind + ": " + status.fault.detail : status.waits_for;

@@ -101,9 +101,9 @@ class Replay {
     ++requests;
     auto again = legacy::encode_request(*request);
     ASSERT_TRUE(again) << again.error().to_string();
-    static const std::set<std::string> kNotAsWeWouldWrite = {"ping with extra payload",
-                                                             "send: last index position wrong"};
-    if (!kNotAsWeWouldWrite.contains(frame.note)) EXPECT_EQ(golden::to_hex(*again), golden::to_hex(bytes));
+    static const std::set<std::string> not_as_we_would_write = {"ping with extra payload",
+                                                                "send: last index position wrong"};
+    if (!not_as_we_would_write.contains(frame.note)) EXPECT_EQ(golden::to_hex(*again), golden::to_hex(bytes));
     entry.request = std::move(*request);
   }
 
