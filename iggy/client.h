@@ -75,8 +75,8 @@ class Client {
   // Sends to one explicit partition on send connection `slot`. The pieces' memory must outlive the call. At most one
   // unresolved send per partition is the caller's promise. `trace`: in, the connection that must be used (of open_send;
   // number 0 = any): when it is gone, kConnectionLost and nothing is written; out, filled before the first byte is
-  // written. Errors: kNotAccepted (58), kUncertain (cut, 57, I/O status) and kTimeout (vsr, written and not answered) of
-  // unknown outcome, kConnectionLost and kConnectFailed (not written), the rest certainly refused.
+  // written. Errors: kNotAccepted (58), kUncertain (cut, 57, I/O status) and kTimeout (vsr, written and not answered)
+  // of unknown outcome, kConnectionLost and kConnectFailed (not written), the rest certainly refused.
   virtual base::Task<base::Result<SendAck>> send(base::TopicName topic, std::uint32_t partition, OutgoingSend frame,
                                                  std::uint32_t count, std::uint32_t slot, SendTrace* trace) = 0;
 
