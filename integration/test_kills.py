@@ -21,7 +21,7 @@ PAIRS = [
 pairs = pytest.mark.parametrize("source, target", [pair for pair in PAIRS if has_real(*pair)])
 
 ENDLESS = 10**9
-LOAD = {"rate": 1500, "batch": 20, "size": "1000-4000", "headers": "kinds"}
+LOAD = {"rate": 800, "batch": 20, "size": "2000-6000", "headers": "kinds"}
 
 
 class Link:
