@@ -159,7 +159,7 @@ fi
 cat <<TEXT
   $BIN/iggy-replicate status --watch --admin $admin
   $BIN/iggy-load write --url $upstream --stream orders --topic events --count 100000 --rate 2000
-  echo lose-tail orders events 0 100 >/dev/tcp/127.0.0.1/${control[downstream]}; sleep 3; $BIN/iggy-replicate events --admin $admin
+  $BIN/iggy-load compare --a $upstream --b $downstream --stream orders --topic events
 TEXT
 if [[ $keep == yes ]]; then
   echo "Stop it with: kill ${pid[link]} ${pid[upstream]} ${pid[downstream]}; rm -r $folder"
