@@ -48,7 +48,7 @@ Resync::Step Resync::check_upstream() {
           moved(up_.created, durable_.up_created, legacy) ? FaultKind::kUpstreamRecreated : FaultKind::kUpstreamRewound,
           fmt::format("upstream offset {} holds message {}, and message {} was copied from there", anchor.up_offset,
                       found->record().id.to_string(), anchor.id.to_string()),
-          std::min(anchor.up_offset, up_.end), up_.end);
+          std::min(anchor.up_offset, up_.end), durable_.watermark);  // what was copied and is no longer there
     }
   }
 
