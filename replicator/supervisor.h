@@ -1,7 +1,7 @@
 // Owns one link: both clients, the committer, one pipeline per partition, and the order in which they start and stop.
 //
 //   start: connect both ends ─▶ link row ─▶ marker (are we the only writer?) ─▶ reconcile ─▶ pipelines
-//   stop:  pipelines stop reading ─▶ sends in flight resolved (drain_timeout) ─▶ commit ─▶ marker released ─▶ clients
+//   stop:  pipelines stop reading ─▶ sends in flight resolved (drain_timeout) ─▶ marker released ─▶ commit ─▶ clients
 //   closed
 //
 // What each failure does: an end that can't be reached is tried again for ever (credentials, a foreign port or a newer
