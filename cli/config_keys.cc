@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "replicator/units.h"
+#include "replicator/model/units.h"
 
 namespace cli {
 namespace {

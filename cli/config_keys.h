@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "replicator/config.h"
+#include "replicator/model/config.h"
 
 namespace cli {
 

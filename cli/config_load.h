@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "replicator/config.h"
-#include "replicator/status.h"
+#include "replicator/model/config.h"
+#include "replicator/model/status.h"
 
 namespace cli {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "replicator/config.h"
+#include "replicator/model/config.h"
 
 namespace cli {
 

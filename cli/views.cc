@@ -8,7 +8,7 @@
 
 #include "cli/output.h"
 #include "replicator/admin/to_proto.h"
-#include "replicator/partition_glob.h"
+#include "replicator/model/partition_glob.h"
 
 namespace cli {
 namespace {

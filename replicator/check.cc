@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "replicator/reconciler.h"
 #include "replicator/run.h"
+#include "replicator/topics/reconciler.h"
 
 namespace replicator {
 

@@ -9,8 +9,8 @@
 #include <spdlog/spdlog.h>
 
 #include "replicator/admin/admin_server.h"
-#include "replicator/http.h"
-#include "replicator/supervisor.h"
+#include "replicator/link/supervisor.h"
+#include "replicator/monitor/http.h"
 #include "state/sqlite_store.h"
 #include "state/store_thread.h"
 

@@ -9,8 +9,8 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "replicator/config.h"
-#include "replicator/status.h"
+#include "replicator/model/config.h"
+#include "replicator/model/status.h"
 
 namespace replicator {
 

@@ -38,7 +38,7 @@ struct Counters {
 
 enum class Desired : std::uint8_t { kRunning = 0, kPaused = 1 };
 
-// A condition that only a person may resolve. `kind` is the snake_case name of replicator/fault.h; empty = none.
+// A condition that only a person may resolve. `kind` is the snake_case name of replicator/model/fault.h; empty = none.
 struct FaultRow {
   std::string kind;
   std::string detail;                      // one sentence: what was seen, with offsets and ids
@@ -102,7 +102,7 @@ struct EventRow {
 struct LinkRow {
   std::string id;                                      // random hex, made once
   std::string upstream, downstream;                    // URLs without secrets, as last used
-  std::string upstream_identity, downstream_identity;  // see replicator/marker.h; empty = unknown
+  std::string upstream_identity, downstream_identity;  // see replicator/marker/marker.h; empty = unknown
   std::uint64_t generation = 1;                        // of the marker; raised at every take-over
   std::string state = "active";                        // "active" | "promoted"
   std::uint64_t created_at = 0;

@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "iggy/replicate/admin/v1/report.pb.h"
 #include "replicator/admin/to_proto.h"
-#include "replicator/partition_glob.h"
+#include "replicator/model/partition_glob.h"
 
 namespace cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/views.h"
 #include "iggy/replicate/admin/v1/report.pb.h"
 #include "replicator/admin/to_proto.h"
-#include "replicator/partition_glob.h"
+#include "replicator/model/partition_glob.h"
 #include "state/sqlite_store.h"
 
 namespace cli {

@@ -11,7 +11,7 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
-#include "replicator/listen_address.h"
+#include "replicator/model/listen_address.h"
 
 namespace replicator {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <openssl/crypto.h>
 
-#include "replicator/fault.h"
-#include "replicator/partition_glob.h"
+#include "replicator/model/fault.h"
+#include "replicator/model/partition_glob.h"
 
 namespace replicator {
 namespace {

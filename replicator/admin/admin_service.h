@@ -11,8 +11,8 @@
 
 #include "iggy/replicate/admin/v1/admin.grpc.pb.h"
 #include "replicator/admin/to_proto.h"
-#include "replicator/commands.h"
-#include "replicator/status.h"
+#include "replicator/model/commands.h"
+#include "replicator/model/status.h"
 
 namespace replicator {
 

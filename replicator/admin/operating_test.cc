@@ -13,8 +13,8 @@
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
-#include "replicator/http.h"
-#include "replicator/metrics.h"
+#include "replicator/monitor/http.h"
+#include "replicator/monitor/metrics.h"
 
 namespace replicator {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "replicator/fault.h"
+#include "replicator/model/fault.h"
 
 namespace replicator {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "iggy/replicate/admin/v1/admin.pb.h"
-#include "replicator/status.h"
+#include "replicator/model/status.h"
 #include "state/store.h"
 
 namespace replicator {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "replicator/partition_pipeline.h"
+#include "replicator/partition/partition_pipeline.h"
 #include "replicator/testing/sim_cluster.h"
 #include "replicator/testing/sim_link.h"
 

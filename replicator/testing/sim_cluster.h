@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/testing/sim_clock.h"
-#include "replicator/sink.h"
-#include "replicator/source.h"
+#include "replicator/partition/sink.h"
+#include "replicator/partition/source.h"
 
 namespace replicator::testing {
 

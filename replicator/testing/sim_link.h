@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/testing/run_until_done.h"
-#include "replicator/partition_pipeline.h"
+#include "replicator/partition/partition_pipeline.h"
 #include "replicator/testing/sim_cluster.h"
 #include "state/inline_store.h"
 #include "state/sqlite_store.h"

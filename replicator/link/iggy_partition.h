@@ -1,0 +1,82 @@
+// Source and Sink over iggy::Client: the only files of the data path that know the wire.
+//
+// Affinity: the client's io_context. Lifetime: client and watcher outlive them.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "iggy/client.h"
+#include "replicator/link/topic_watcher.h"
+#include "replicator/partition/sink.h"
+#include "replicator/partition/source.h"
+
+namespace replicator {
+
+// Reads one partition of one cluster at explicit offsets.
+class IggyReader {
+ public:
+  IggyReader(iggy::Client& client, TopicWatcher& watcher, base::TopicName topic, std::uint32_t partition);
+  base::Task<base::Result<Polled>> poll(iggy::PollStrategy strategy, std::uint32_t count);
+  bool is_legacy() const { return client_.server().dialect == iggy::Dialect::kLegacy; }
+  TopicWatcher& watcher() const { return watcher_; }
+  std::uint32_t partition() const { return partition_; }
+
+ private:
+  iggy::Client& client_;
+  TopicWatcher& watcher_;
+  const base::TopicName topic_;
+  const std::uint32_t partition_;
+};
+
+class IggySource final : public Source {
+ public:
+  // `mint_ids_for`: link id when the target would give random ids to messages without one (0.8 does); empty = ids stay
+  // as they are.
+  IggySource(iggy::Client& client, TopicWatcher& watcher, base::PartitionKey key, std::string mint_ids_for);
+  bool is_legacy() const override { return reader_.is_legacy(); }
+  base::Task<base::Result<PartitionView>> view() override;
+  base::Task<base::Result<Polled>> poll(std::uint64_t from, std::uint32_t count) override;
+  base::Task<base::Result<Polled>> last() override;
+  base::Task<base::Result<Polled>> at_time(std::uint64_t micros) override;
+  std::optional<Observed> observed() const override;
+  base::Task<base::Result<PartitionView>> wait_for_change(PartitionView seen, base::Duration at_most) override;
+
+ private:
+  base::Task<base::Result<Polled>> read(iggy::PollStrategy strategy, std::uint32_t count);
+  IggyReader reader_;
+  const base::PartitionKey key_;
+  const std::string mint_ids_for_;
+};
+
+class IggySink final : public Sink {
+ public:
+  // `may_send`: asked before every send; false while the link's lease is not proven (marker.h). Empty = always.
+  IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
+           std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout,
+           std::function<bool()> may_send);
+  bool is_legacy() const override { return reader_.is_legacy(); }
+  base::Task<base::Result<PartitionView>> view() override;
+  base::Task<base::Result<Polled>> read(std::uint64_t from, std::uint32_t count) override;
+  base::Task<base::Result<Polled>> last() override;
+  base::Result<std::size_t> fit(std::span<const base::Record> records) const override;
+  base::Task<base::Result<Acked>> send(std::span<const base::Record> records) override;
+  base::Task<base::Status> open() override;
+  bool is_open() const override { return client_.is_open(trace_); }
+  base::Task<base::Status> settle() override;
+
+ private:
+  base::Task<base::Result<std::uint64_t>> tail_end();
+  base::Clock& clock_;
+  iggy::Client& client_;
+  IggyReader reader_;
+  const base::TopicName topic_;
+  const std::uint32_t partition_;
+  const std::size_t batch_bytes_;
+  const base::Duration fence_timeout_;
+  const std::function<bool()> may_send_;
+  iggy::SendTrace trace_;  // the connection that sends go to, since open()
+};
+
+}  // namespace replicator

@@ -1,0 +1,152 @@
+// Owns one link: both clients, the committer, one pipeline per partition, and the order in which they start and stop.
+//
+//   start: connect both ends ─▶ link row ─▶ marker (are we the only writer?) ─▶ reconcile ─▶ pipelines
+//   stop:  pipelines stop reading ─▶ sends in flight resolved (drain_timeout) ─▶ marker released ─▶ commit ─▶ clients
+//   closed
+//
+// What each failure does: an end that can't be reached is tried again for ever (credentials, a foreign port or a newer
+// dialect end the start with a sentence); the marker says somebody else writes: every pipeline stops, nothing is
+// written any more, run() ends kFenced; the state file can't be written: copying stops after a bound, status says so;
+// one partition's fault stops that partition. Affinity: run() on the I/O thread; Commands and request_stop() from any
+// thread. Lifetime: store and board outlive it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "iggy/client.h"
+#include "replicator/link/iggy_partition.h"
+#include "replicator/marker/links.h"
+#include "replicator/marker/marker.h"
+#include "replicator/model/commands.h"
+#include "replicator/model/config.h"
+#include "replicator/model/status.h"
+#include "replicator/partition/partition_pipeline.h"
+#include "replicator/run.h"
+#include "replicator/topics/reconciler.h"
+
+namespace replicator {
+
+class Supervisor final : public Commands {
+ public:
+  Supervisor(asio::io_context& io, base::Clock& clock, Config config, std::vector<Setting> settings,
+             state::AsyncStore& store, StatusBoard& board, std::string version);
+  ~Supervisor() override;
+
+  // The whole life of the link. ok: stopped when asked, or everything had caught up (`until_caught_up`). Errors:
+  // kCredentials, kNotIggy, kUnsupported, kConnectFailed (until_caught_up only), kWrongLink, kFenced, kInvalidArgument,
+  // kStateUnavailable.
+  base::Task<base::Status> run();
+  // After run() has ended, on its thread.
+  std::vector<PartitionReceipt> receipts() const;
+  bool ended_by_itself() const { return ended_by_itself_; }
+  // Idempotent, any thread. run() ends within drain_timeout plus a second.
+  void request_stop();
+
+  base::Result<CommandOutcome> pause(std::string glob, std::string actor, bool dry_run) override;
+  base::Result<CommandOutcome> resume(std::string glob, std::string actor, bool dry_run) override;
+  base::Result<CommandOutcome> resolve(base::PartitionKey key, Exit exit, std::string actor, bool dry_run) override;
+  base::Result<CommandOutcome> reset(base::PartitionKey key, std::uint64_t up_offset, std::string actor,
+                                     bool dry_run) override;
+  base::Result<std::vector<state::GapRow>> gaps() override;
+  base::Result<std::vector<state::EventRow>> events(std::size_t newest) override;
+
+ private:
+  struct End {
+    std::string_view name;  // "upstream", "downstream"
+    std::unique_ptr<iggy::Client> client;
+    EndStatus status;
+    std::map<base::TopicName, std::unique_ptr<TopicWatcher>> watchers;
+  };
+  struct Slot {
+    std::unique_ptr<IggySource> source;
+    std::unique_ptr<IggySink> sink;
+    std::unique_ptr<PartitionPipeline> pipeline;
+    std::optional<std::uint64_t> target;  // until_caught_up: upstream end when first seen
+    bool reached = false;                 // ... and it was there when the run decided to end
+  };
+  struct Sample {
+    base::TimePoint at;
+    std::uint64_t messages = 0, bytes = 0;
+  };
+
+  // supervisor.cc
+  base::Task<base::Status> start();
+  base::Task<base::Status> connect(End& end);
+  base::Task<base::Status> load_link();
+  base::Task<base::Status> take_lease();
+  base::Task<base::Status> refuse_loops();
+  base::Task<base::Status> save_generation(std::uint64_t generation);
+  base::Task<void> hold_lease();
+  base::Task<base::Status> reconcile_loop();
+  base::Task<base::Status> reconcile_once();
+  base::Task<void> stop_in_order();
+  void start_partition(const WantedPartition& wanted);
+  TopicWatcher& watcher(End& end, const base::TopicName& topic);
+
+  // supervisor_status.cc
+  base::Task<void> publish_loop();
+  void publish();
+  void add_rates(PartitionStatus& status);
+  void log_progress(const LinkStatus& status);
+  bool reached(const Slot& slot, const PartitionStatus& status) const;
+  bool everything_caught_up();
+
+  // supervisor_commands.cc
+  template <class T>
+  base::Task<void> carry_out(std::function<base::Task<base::Result<T>>()> question,
+                             std::shared_ptr<std::promise<base::Result<T>>> promise);
+  template <class T>
+  base::Result<T> ask(std::function<base::Task<base::Result<T>>()> question);
+  base::Task<base::Result<CommandOutcome>> set_desired(std::string glob, state::Desired desired, std::string actor,
+                                                       bool dry_run);
+  base::Task<base::Result<CommandOutcome>> do_resolve(base::PartitionKey key, Exit exit, std::string actor,
+                                                      bool dry_run);
+  base::Task<base::Result<CommandOutcome>> do_reset(base::PartitionKey key, std::uint64_t up_offset, std::string actor,
+                                                    bool dry_run);
+
+  asio::io_context& io_;
+  base::Clock& clock_;
+  const Config config_;
+  const std::vector<Setting> settings_;
+  state::AsyncStore& store_;
+  StatusBoard& board_;
+  const std::string version_;
+
+  std::optional<Rules> rules_;
+  End upstream_, downstream_;
+  state::LinkRow link_;
+  LinkInView view_;  // what other links are compared with
+  bool link_is_new_ = false;
+  std::map<base::PartitionKey, state::PartitionRow> rows_;  // as loaded at start, for pipelines not yet started
+  std::unique_ptr<Marker> marker_;                          // none when marker = "off"
+  bool same_cluster_ = false;
+  std::unique_ptr<Committer> committer_;
+  MemoryBudget budget_;
+  std::map<base::PartitionKey, Slot> slots_;
+  Topology topology_;
+  bool reconciled_ = false;
+  std::map<base::PartitionKey, std::vector<Sample>> samples_;
+  base::TimePoint progress_logged_at_{};
+
+  base::TaskGroup pipelines_;
+  base::TaskGroup commands_;
+  base::TaskGroup background_;
+  base::Event stop_;
+  base::Event publish_stop_;
+  base::Event lease_stop_;
+  base::Event lease_ended_;
+  std::atomic<bool> stopped_ = false;
+  std::string state_ = "starting", state_detail_;
+  std::uint64_t started_at_ = 0;
+  bool ended_by_itself_ = false;
+  std::optional<base::Error> ended_;  // why run() ends, when not asked to
+};
+
+}  // namespace replicator

@@ -1,0 +1,170 @@
+// What the supervisor lets the outside know.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "replicator/link/supervisor.h"
+
+namespace replicator {
+
+namespace {
+constexpr base::Duration kPublishEvery = std::chrono::milliseconds(250);
+constexpr base::Duration kRateWindow = std::chrono::seconds(10);
+constexpr base::Duration kLogProgressEvery = std::chrono::seconds(10);
+}  // namespace
+
+base::Task<void> Supervisor::publish_loop() {
+  while (!publish_stop_.is_set()) {
+    publish();
+    auto wait = base::wait_until(clock_, publish_stop_, clock_.now() + kPublishEvery);
+    co_await std::move(wait);
+  }
+}
+
+void Supervisor::publish() {
+  auto status = std::make_shared<LinkStatus>();
+  status->link_id = link_.id;
+  status->state = state_;
+  status->state_detail = state_detail_;
+  status->generation = link_.generation;
+  status->version = version_;
+  status->started_at = started_at_;
+  status->taken_at = clock_.wall_micros();
+  for (End* end : {&upstream_, &downstream_}) {
+    // Connected = some topic's metadata was read lately, or nothing is watched yet and the start connected.
+    // Ages are steady: the wall clock may step.
+    std::optional<base::Duration> age;
+    for (const auto& [topic, watcher] : end->watchers) {
+      const auto observed = watcher->observed(0);
+      if (!observed) continue;
+      const base::Duration since = clock_.now() - observed->at;
+      age = std::min(age.value_or(since), since);
+    }
+    if (age) end->status.last_seen = status->taken_at - static_cast<std::uint64_t>(age->count());
+    if (!end->watchers.empty() && state_ != "stopped") {
+      end->status.connected = age && *age < std::chrono::seconds(3);
+    }
+  }
+  status->upstream = upstream_.status;
+  status->downstream = downstream_.status;
+  status->state_file = config_.state_file;
+  status->store_error = committer_->error();
+  status->budget_bytes = budget_.total();
+  status->budget_used_bytes = budget_.used();
+  status->notices = topology_.notices;
+  status->settings = settings_;
+  for (const auto& [key, slot] : slots_) {
+    PartitionStatus partition = slot.pipeline->status();
+    add_rates(partition);
+    status->partitions.push_back(std::move(partition));
+  }
+  for (const MissingPartition& missing : topology_.missing) {
+    if (slots_.contains(missing.key)) continue;
+    PartitionStatus partition;
+    partition.key = missing.key;
+    partition.downstream = missing.downstream;
+    partition.phase = Phase::kFault;
+    partition.fault.kind = info(missing.permission ? FaultKind::kPermission : FaultKind::kTargetMissing).name;
+    partition.fault.detail = missing.reason;
+    partition.waits_for = missing.reason;
+    partition.exits = "retried by itself";
+    status->partitions.push_back(std::move(partition));
+  }
+  std::ranges::sort(status->partitions, {}, &PartitionStatus::key);
+  log_progress(*status);
+  board_.publish(std::move(status));
+}
+
+void Supervisor::add_rates(PartitionStatus& status) {
+  std::vector<Sample>& samples = samples_[status.key];
+  samples.push_back({clock_.now(), status.counters.copied, status.counters.copied_bytes});
+  const base::TimePoint oldest = clock_.now() - kRateWindow;
+  std::erase_if(samples, [oldest](const Sample& sample) { return sample.at < oldest; });
+  const Sample& first = samples.front();
+  const double seconds = std::chrono::duration<double>(samples.back().at - first.at).count();
+  if (seconds < 0.2 || samples.back().messages < first.messages) return;
+  status.messages_per_second = static_cast<double>(samples.back().messages - first.messages) / seconds;
+  status.bytes_per_second = static_cast<double>(samples.back().bytes - first.bytes) / seconds;
+  if (status.lag.messages && *status.lag.messages > 0 && status.messages_per_second > 0) {
+    status.seconds_left = static_cast<double>(*status.lag.messages) / status.messages_per_second;
+  }
+}
+
+void Supervisor::log_progress(const LinkStatus& status) {
+  if (clock_.now() - progress_logged_at_ < kLogProgressEvery) return;
+  progress_logged_at_ = clock_.now();
+  std::uint64_t left = 0;
+  std::uint64_t done = 0;
+  double rate = 0;
+  double bytes = 0;
+  for (const PartitionStatus& partition : status.partitions) {
+    if (!partition.fault.active() && partition.desired == state::Desired::kRunning) {
+      left += partition.lag.messages.value_or(0);
+    }
+    done += partition.counters.copied;
+    rate += partition.messages_per_second;
+    bytes += partition.bytes_per_second;
+  }
+  if (left == 0 || rate <= 0) return;
+  spdlog::info("copying: {} messages done, {} left, {:.0f} messages/s, {:.1f} MB/s, {:.0f} s left", done, left, rate,
+               bytes / 1e6, static_cast<double>(left) / rate);
+}
+
+// Every partition has committed what the upstream held when it was first seen. One that a person must resolve counts as
+// done: the receipt names it, and the run ends with a problem.
+bool Supervisor::reached(const Slot& slot, const PartitionStatus& status) const {
+  if (!slot.target) return false;
+  // An end in an unused reservation is never reached: who has seen all that can be read is done as well.
+  // Only who has looked at both sides and found them as recorded may say so.
+  const bool seen_all = status.phase == Phase::kCaughtUp && status.committed == status.polled;
+  return seen_all || (status.phase == Phase::kCopying && status.committed >= *slot.target && *slot.target > 0);
+}
+
+bool Supervisor::everything_caught_up() {
+  bool all = true;
+  for (auto& [key, slot] : slots_) {
+    const PartitionStatus status = slot.pipeline->status();
+    if (!slot.target && status.upstream_end) slot.target = status.upstream_end;
+    const bool stopped =
+        status.fault.active() || status.desired == state::Desired::kPaused || status.phase == Phase::kStuck;
+    slot.reached = reached(slot, status);
+    all = all && (stopped || slot.reached);
+  }
+  return all;
+}
+
+std::vector<PartitionReceipt> Supervisor::receipts() const {
+  std::vector<PartitionReceipt> receipts;
+  for (const auto& [key, slot] : slots_) {
+    const PartitionStatus status = slot.pipeline->status();
+    const PipelineTally& tally = slot.pipeline->tally();
+    PartitionReceipt receipt;
+    receipt.key = key;
+    receipt.downstream = status.downstream;
+    receipt.up_begin = tally.first.value_or(status.committed);
+    receipt.up_end = status.committed;
+    receipt.copied = tally.copied;
+    receipt.copied_bytes = tally.copied_bytes;
+    receipt.skipped = status.counters.skipped;
+    if (config_.until_caught_up && tally.copied > 0 && !tally.repaired) receipt.digest = tally.digest.to_string();
+    const bool all =
+        config_.until_caught_up ? slot.reached : status.upstream_end && status.committed >= *status.upstream_end;
+    receipt.complete = all && !status.fault.active();
+    if (!receipt.complete)
+      receipt.detail = status.fault.active() ? status.fault.kind + ": " + status.fault.detail : status.waits_for;
+    receipts.push_back(std::move(receipt));
+  }
+  for (const MissingPartition& missing : topology_.missing) {
+    if (slots_.contains(missing.key)) continue;
+    PartitionReceipt receipt;
+    receipt.key = missing.key;
+    receipt.downstream = missing.downstream;
+    receipt.detail = missing.reason;
+    receipts.push_back(std::move(receipt));
+  }
+  std::ranges::sort(receipts, {}, &PartitionReceipt::key);
+  return receipts;
+}
+
+}  // namespace replicator

@@ -1,0 +1,120 @@
+#include "replicator/model/fault.h"
+
+#include <array>
+
+#include "base/check.h"
+
+namespace replicator {
+namespace {
+
+constexpr std::array kRetryOnly = {Exit::kRetry};
+constexpr std::array kRestartOnly = {Exit::kRestart};
+constexpr std::array kAcceptOnly = {Exit::kAccept};
+constexpr std::array kAcceptOrRetry = {Exit::kAccept, Exit::kRetry};
+
+// In the order of the enum; fault_test.cc walks it.
+constexpr std::array<FaultInfo, kFaultKindCount> kFaults = {{
+    {FaultKind::kUpstreamRewound, "upstream_rewound",
+     "The upstream has given out offsets again that were already copied: it lost acknowledged messages, or was purged.",
+     kRestartOnly},
+    {FaultKind::kUpstreamRecreated, "upstream_recreated",
+     "The upstream topic was deleted, and another one of the same name stands in its place.", kRestartOnly},
+    {FaultKind::kRetention, "retention",
+     "Messages expired upstream before they were copied; they are lost to the downstream.", kAcceptOrRetry},
+    {FaultKind::kUnknownGap, "unknown_gap", "Upstream offsets are missing, and nothing explains why.", kAcceptOrRetry},
+    {FaultKind::kUpstreamUnreadable, "upstream_unreadable",
+     "The upstream says that it holds messages, and does not give them: a segment is missing or damaged.",
+     kAcceptOrRetry},
+    {FaultKind::kDownstreamRecreated, "downstream_recreated",
+     "The downstream no longer holds what was copied: it was purged, recreated, rewritten or emptied.", kRestartOnly},
+    {FaultKind::kDownstreamNotEmpty, "downstream_not_empty",
+     "The downstream partition holds messages, and the state file has no record of copying any.", kRestartOnly},
+    {FaultKind::kForeignWriter, "foreign_writer", "Somebody else writes into the downstream partition.", kAcceptOnly},
+    {FaultKind::kUnverifiableTail, "unverifiable_tail",
+     "The downstream holds more than was recorded, and the upstream no longer holds what it should equal.",
+     kAcceptOnly},
+    {FaultKind::kInvalidRecord, "invalid_record", "The next message is one that the downstream can never take.",
+     kRetryOnly},
+    {FaultKind::kSendUnanswered, "send_unanswered",
+     "Two sends in a row were not answered, and the downstream's end did not move.", kRetryOnly},
+    {FaultKind::kPermission, "permission", "A right that copying needs is missing or was withdrawn.", kRetryOnly},
+    {FaultKind::kTargetFull, "target_full", "The downstream refuses messages for lack of room.", kRetryOnly},
+    {FaultKind::kNotDurable, "not_durable",
+     "The downstream topic can't keep the acknowledgment strength that was promised.", kRetryOnly},
+    {FaultKind::kTargetMissing, "target_missing",
+     "The topic or partition is not there downstream and can't be created.", kRetryOnly},
+}};
+
+}  // namespace
+
+const FaultInfo& info(FaultKind kind) {
+  const auto index = static_cast<std::size_t>(kind);
+  base::check(index < kFaults.size(), "fault kind is in the table");
+  return kFaults[index];
+}
+
+std::optional<FaultKind> fault_from_name(std::string_view name) {
+  for (const FaultInfo& fault : kFaults) {
+    if (fault.name == name) return fault.kind;
+  }
+  return std::nullopt;
+}
+
+std::string_view to_string(Exit exit) {
+  switch (exit) {
+    case Exit::kRetry:
+      return "retry";
+    case Exit::kAccept:
+      return "accept";
+    case Exit::kRestart:
+      return "restart";
+    case Exit::kRecopy:
+      return "recopy";
+    case Exit::kAdopt:
+      return "adopt";
+    case Exit::kSkip:
+      return "skip";
+  }
+  return "unknown";
+}
+
+std::optional<Exit> exit_from_name(std::string_view name) {
+  for (const Exit exit : {Exit::kRetry, Exit::kAccept, Exit::kRestart, Exit::kRecopy, Exit::kAdopt, Exit::kSkip}) {
+    if (to_string(exit) == name) return exit;
+  }
+  return std::nullopt;
+}
+
+std::string_view meaning(FaultKind kind, Exit exit) {
+  switch (exit) {
+    case Exit::kRetry:
+      return "looks again and goes on if the cause is gone; changes nothing else";
+    case Exit::kAccept:
+      if (kind == FaultKind::kForeignWriter) {
+        return "the stranger's messages stay, recorded in the ledger; copying continues after them";
+      }
+      if (kind == FaultKind::kUnverifiableTail) return "the tail is taken as ours, recorded as unverified";
+      return "closes the ledger row of the missing range and goes on at the next readable upstream offset; what is "
+             "missing stays missing";
+    case Exit::kRestart:
+      if (kind == FaultKind::kDownstreamRecreated) {
+        return "appends upstream's kept history from its first message, after what is there downstream; a new "
+               "incarnation of the map begins";
+      }
+      if (kind == FaultKind::kDownstreamNotEmpty) {
+        return "appends from the start policy, after the present downstream end; what is there already stays and is "
+               "not claimed";
+      }
+      return "copies the new history from its first message, after the old one, which stays downstream; a new "
+             "incarnation of the map begins";
+    case Exit::kRecopy:
+      return "appends upstream's kept history from its first message, after what is there downstream";
+    case Exit::kAdopt:
+      return "takes the downstream as it is and claims nothing below its present end";
+    case Exit::kSkip:
+      return "leaves the message out, with its offset, id and reason in the ledger";
+  }
+  return "unknown";
+}
+
+}  // namespace replicator

@@ -1,0 +1,223 @@
+#include "replicator/partition/partition_pipeline.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "base/check.h"
+
+namespace replicator {
+
+namespace {
+constexpr base::Duration kLookInterval = std::chrono::seconds(1);  // no wait is longer without a look
+}  // namespace
+
+base::Task<void> PartitionPipeline::run() {
+  while (!stop_.is_set()) {
+    wake_.reset();
+    if (stale_) {
+      auto reloading = reload();
+      co_await std::move(reloading);
+      continue;
+    }
+    if (row_ && row_->desired == state::Desired::kPaused) {
+      auto waiting = wait_for_operator(Phase::kPaused, "");
+      co_await std::move(waiting);
+      continue;
+    }
+    if (row_ && row_->fault.active() && !decision_) {
+      auto waiting = wait_for_operator(Phase::kFault, row_->fault.detail);
+      co_await std::move(waiting);
+      continue;
+    }
+    enter(Phase::kResync);
+    auto looking = resync_.run(row_, uncertain_, decision_);
+    auto outcome = co_await std::move(looking);
+    if (!outcome) {
+      auto recovering = recover(outcome.error());
+      co_await std::move(recovering);
+      continue;
+    }
+    uncertain_ = false;
+    if (!resync_.repair().empty()) {
+      spdlog::warn("[{}] {}", key_.to_string(), resync_.repair());
+      tally_.repaired = tally_.repaired || tally_.copied > 0;
+    }
+    if (auto* behind = std::get_if<Behind>(&*outcome)) {
+      enter(Phase::kBehind, behind->why);
+      auto wait = base::wait_until(clock_, wake_, clock_.now() + options_.behind_interval);
+      co_await std::move(wait);
+      continue;
+    }
+    decision_.reset();
+    if (auto* found = std::get_if<Finding>(&*outcome)) {
+      auto raising = raise_fault(std::move(*found));
+      co_await std::move(raising);
+    } else if (auto* ready = std::get_if<Ready>(&*outcome)) {
+      if (unanswered_ >= 2 && row_->down_end == unanswered_end_) {
+        auto raising = raise_fault(send_unanswered());
+        co_await std::move(raising);
+        continue;
+      }
+      auto copying = copy(ready->anchored);
+      co_await std::move(copying);
+    }
+  }
+  enter(Phase::kStopped);
+}
+
+// One uninterrupted run of reading ahead and writing, from a known position to the first error.
+base::Task<void> PartitionPipeline::copy(bool anchored) {
+  positions_.restart(row_->watermark);
+  down_end_ = row_->down_end;
+  tail_ = anchored ? row_->anchor : std::nullopt;
+  queue_.clear();
+  read_error_.reset();
+  next_count_ = kFirstCount;
+  uncommitted_batches_ = 0;
+  live_.copied = live_.copied_bytes = 0;
+  idle_ = false;
+  stop_reading_.reset();
+  enter(Phase::kCopying);
+
+  base::TaskGroup reader(io_);
+  reader.spawn(read_ahead());
+  auto writing = write();
+  base::Error ended = co_await std::move(writing);
+  stop_reading_.set();
+  room_.set();
+  auto closing = reader.close();
+  co_await std::move(closing);
+  queue_.clear();
+  idle_ = false;
+  positions_.forget_unacked();
+  auto saving = save_acked();
+  co_await std::move(saving);
+  auto recovering = recover(std::move(ended));
+  co_await std::move(recovering);
+}
+
+// Sends what is queued, one batch after the other. Returns why it ended.
+base::Task<base::Error> PartitionPipeline::write() {
+  while (true) {
+    wake_.reset();
+    queue_changed_.reset();
+    committed_.reset();
+    if (stop_.is_set()) co_return base::Error(base::ErrorCode::kStopped, "copy", key_.to_string(), "asked to stop");
+    if (row_->desired == state::Desired::kPaused || decision_) {
+      co_return base::Error(base::ErrorCode::kStopped, "copy", key_.to_string(), "an operator's command came");
+    }
+    if (stale_)
+      co_return base::Error(base::ErrorCode::kStaleGeneration, "commit", key_.to_string(), "the row was replaced");
+    if (!queue_.empty() && uncommitted_batches_ >= options_.uncommitted_batches_max) {
+      why_ = "the state file: " + (committer_.error().empty() ? std::string("commit under way") : committer_.error());
+      auto waiting = base::wait_until(clock_, committed_, clock_.now() + kLookInterval);
+      co_await std::move(waiting);
+      continue;
+    }
+    if (queue_.empty()) {
+      if (read_error_) co_return *read_error_;
+      if (!sink_.is_open()) co_return changed("the connection to the downstream was lost while idle");
+      if (caught_up()) {
+        enter(Phase::kCaughtUp);
+        caught_up_at_ = clock_.wall_micros();
+        backoff_.reset();
+        progress_at_ = clock_.now();
+      }
+      auto waiting = base::wait_until(clock_, queue_changed_, clock_.now() + kLookInterval);
+      co_await std::move(waiting);
+      continue;
+    }
+    enter(Phase::kCopying);
+    auto sending = send_batch();
+    auto failed = co_await std::move(sending);
+    if (failed) co_return std::move(*failed);
+  }
+}
+
+// One send and its ack. Nothing when it was acked, or when it was certainly not accepted and may be tried again.
+base::Task<std::optional<base::Error>> PartitionPipeline::send_batch() {
+  outgoing_.clear();
+  std::uint64_t bytes = 0;
+  for (const Queued& queued : queue_) {
+    for (std::size_t i = queued.taken; i < queued.batch.records.size() && (bytes == 0 || bytes < options_.batch_bytes);
+         ++i) {
+      outgoing_.push_back(queued.batch.records[i]);
+      bytes += queued.batch.records[i].size();
+    }
+    if (bytes >= options_.batch_bytes) break;
+  }
+  auto count = sink_.fit(outgoing_);
+  if (!count) co_return std::move(count).error();
+  auto sending = sink_.send(std::span(outgoing_).first(*count));
+  auto ack = co_await std::move(sending);
+  if (!ack) {
+    if (ack.error().retry() == base::Retry::kSameCall) {  // certainly not done
+      enter(Phase::kRetrying, ack.error().to_string());
+      auto delay = base::wait_until(clock_, wake_, clock_.now() + backoff_.next());
+      co_await std::move(delay);
+      co_return std::nullopt;
+    }
+    uncertain_ = ack.error().retry() != base::Retry::kNeedsOperator;
+    if (ack.error().code() == base::ErrorCode::kTimeout) {
+      unanswered_ = unanswered_end_ == down_end_ ? unanswered_ + 1 : 1;
+      unanswered_end_ = down_end_;
+    }
+    co_return std::move(ack).error();
+  }
+  const std::uint64_t predicted = down_end_ + *count;
+  if (!ack->known || ack->end != predicted) {
+    co_return changed(ack->known
+                          ? fmt::format("downstream ends at {} after a send, {} was predicted", ack->end, predicted)
+                          : std::string("a send was accepted without saying where"));
+  }
+  acked(*count, predicted);
+  backoff_.reset();
+  unanswered_ = 0;
+  co_return std::nullopt;
+}
+
+void PartitionPipeline::acked(std::size_t count, std::uint64_t end) {
+  const base::Record& first = outgoing_.front();
+  const base::Record& last = outgoing_[count - 1];
+  state::PartitionCommit commit;
+  commit.key = key_;
+  commit.generation = row_->generation;
+  commit.watermark = last.offset + 1;
+  commit.down_end = end;
+  commit.anchor = state::Anchor{last.offset, end - 1, last.id, base::digest_of(last)};
+  commit.ranges.push_back({first.offset, down_end_, count, true});
+  commit.added.copied = count;
+  if (!tally_.first) tally_.first = first.offset;
+  tally_.copied += count;
+  for (std::size_t i = 0; i < count; ++i) {
+    commit.added.copied_bytes += outgoing_[i].body.size();
+    if (options_.tally_digest) tally_.digest = base::chain(tally_.digest, base::digest_of(outgoing_[i]));
+  }
+  tally_.copied_bytes += commit.added.copied_bytes;
+  positions_.acked(commit.watermark);
+  down_end_ = end;
+  live_.copied += count;
+  live_.copied_bytes += commit.added.copied_bytes;
+  progress_at_ = clock_.now();
+  if (const auto seen = source_.observed(); seen && seen->view.end <= positions_.acked()) {
+    // As of when the upstream was seen: a view may be old.
+    commit.caught_up_at = clock_.wall_micros() - static_cast<std::uint64_t>((clock_.now() - seen->at).count());
+  }
+  ++uncommitted_batches_;
+  committer_.add(std::move(commit), *this);
+  // The acked records leave the queue; their frames go with the last of each.
+  while (count > 0) {
+    Queued& front = queue_.front();
+    const std::size_t step = std::min(count, front.batch.records.size() - front.taken);
+    front.taken += step;
+    count -= step;
+    if (front.taken == front.batch.records.size()) queue_.pop_front();
+  }
+  room_.set();
+}
+
+}  // namespace replicator

@@ -1,0 +1,371 @@
+// The downstream half of resync: is what we copied still there, and what stands behind it that we do not know of yet?
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "replicator/partition/resync.h"
+
+namespace replicator {
+
+Resync::Step Resync::check_downstream() {
+  using What = Look::What;
+  const bool legacy = sink_.is_legacy();
+  const bool created_moved = moved(down_.created, durable_.down_created, legacy);
+  const auto recreated = [&](std::string detail) {
+    return finding(FaultKind::kDownstreamRecreated, std::move(detail));
+  };
+  if (decided(FaultKind::kDownstreamRecreated, Exit::kRestart)) {
+    auto step = restart();
+    co_return co_await std::move(step);
+  }
+
+  bool same = false;     // the anchor's message is where it was
+  bool lost = false;     // the downstream no longer has it, and retention did not take it
+  bool expired = false;  // retention took it
+
+  if (durable_.anchor) {
+    const state::Anchor& anchor = *durable_.anchor;
+    auto looking = look(sink_, anchor.down_offset);
+    auto found = co_await std::move(looking);
+    CO_RETURN_IF_ERROR(found);
+    switch (found->what) {
+      case What::kHere:
+        if (base::digest_of(found->record()) != anchor.digest) {
+          co_return recreated(fmt::format("downstream offset {} holds message {}, and message {} was written there",
+                                          anchor.down_offset, found->record().id.to_string(), anchor.id.to_string()));
+        }
+        same = true;
+        break;
+      case What::kAbove: {
+        // Retention eats from the front; a crash that jumps over a reservation leaves older messages below the hole.
+        auto front_call = look(sink_, 0);
+        auto front = co_await std::move(front_call);
+        CO_RETURN_IF_ERROR(front);
+        const bool nothing_below = front->what == What::kAbove && front->record().offset >= found->record().offset;
+        expired = nothing_below && (legacy || down_.has_retention);
+        lost = !expired;
+        break;
+      }
+      case What::kNothing:
+        if (down_.end <= anchor.down_offset) {
+          lost = true;
+        } else if (down_.messages_count == 0) {
+          expired = legacy || down_.has_retention;
+          lost = !expired;
+        } else {
+          co_return ResyncOutcome(Behind{fmt::format("downstream says that it ends at {} and gives nothing from {} on",
+                                                     down_.end, anchor.down_offset)});
+        }
+        break;
+      case What::kRefused:
+        co_return ResyncOutcome(
+            Behind{fmt::format("downstream offset {} can't be read: {}", anchor.down_offset, found->refusal)});
+    }
+  } else {
+    lost = down_.end < durable_.down_end;
+  }
+
+  if (lost) {
+    const std::string seen = fmt::format("downstream ends at {}, recorded is {}", down_.end, durable_.down_end);
+    if (!persists(seen)) co_return ResyncOutcome(Behind{seen + "; looking again before believing it"});
+    if (created_moved) co_return recreated(seen + ", and its created_at is another");
+    if (down_.has_retention && down_.messages_count == 0)
+      co_return recreated(seen + ", and it is empty: expired or purged");
+    auto step = step_back();
+    co_return co_await std::move(step);
+  }
+  if (created_moved && !same && (durable_.anchor || durable_.counters.copied > 0)) {
+    const std::string seen = fmt::format("downstream was created at {} µs, recorded is {} µs", down_.created.partition,
+                                         durable_.down_created.partition);
+    if (!persists(seen)) co_return ResyncOutcome(Behind{seen + "; looking again before believing it"});
+    co_return recreated(seen);
+  }
+  // What stood behind the recorded end can't be compared when nothing of it is left.
+  if (expired && down_.messages_count == 0 && down_.end > durable_.down_end &&
+      !decided(FaultKind::kUnverifiableTail, Exit::kAccept)) {
+    co_return finding(
+        FaultKind::kUnverifiableTail,
+        fmt::format("downstream was recorded up to {}, now ends at {} and holds nothing: what stood between can't be "
+                    "compared",
+                    durable_.down_end, down_.end));
+  }
+  if (same && down_.end < durable_.down_end) {
+    // Only strangers' messages stood behind ours, and they are gone.
+    const std::string seen = fmt::format("downstream ends at {}, recorded is {}", down_.end, durable_.down_end);
+    if (!persists(seen)) co_return ResyncOutcome(Behind{seen + "; looking again before believing it"});
+    next_.down_end = down_.end;
+  }
+  next_.down_created = down_.created;
+  co_return ResyncOutcome(Ready{});
+}
+
+// The greatest offset in [begin, end) that the downstream still gives, when what it lost is a tail of it.
+base::Task<base::Result<Resync::Look>> Resync::last_kept(std::uint64_t begin, std::uint64_t end) {
+  Look kept;
+  std::uint64_t low = begin;
+  std::uint64_t high = end;
+  std::uint64_t middle = end - 1;  // mostly all of it is there
+  while (low < high) {
+    auto looking = look(sink_, middle);
+    auto found = co_await std::move(looking);
+    CO_RETURN_IF_ERROR(found);
+    if (found->what == Look::What::kRefused) co_return found;
+    if (found->what == Look::What::kHere) {
+      kept = std::move(*found);
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+    middle = low + (high - low) / 2;
+  }
+  co_return kept;
+}
+
+// The downstream crashed and lost acknowledged messages. The last point of the offset map that is equal on both sides
+// is where to go on.
+Resync::Step Resync::step_back() {
+  auto ranges_call = store_.ranges(key_, durable_.incarnation);
+  auto ranges = co_await std::move(ranges_call);
+  CO_RETURN_IF_ERROR(ranges);
+  std::uint64_t watermark = durable_.watermark;
+  std::uint64_t down_end = durable_.down_end;
+  std::optional<state::Anchor> anchor;
+  for (auto range = ranges->rbegin(); range != ranges->rend() && !anchor; ++range) {
+    watermark = range->up_begin;
+    down_end = range->down_begin;
+    if (range->down_begin >= down_.end || down_.messages_count == 0) continue;
+    auto kept_call = last_kept(range->down_begin, std::min(range->down_begin + range->length, down_.end));
+    auto kept = co_await std::move(kept_call);
+    CO_RETURN_IF_ERROR(kept);
+    if (kept->what == Look::What::kRefused) {
+      co_return ResyncOutcome(Behind{"the downstream's last kept message can't be read: " + kept->refusal});
+    }
+    if (kept->what != Look::What::kHere) continue;
+    const std::uint64_t down_offset = kept->record().offset;
+    const std::uint64_t up_offset = range->up_begin + (down_offset - range->down_begin);
+    const base::Digest digest = base::digest_of(kept->record());
+    auto up_call = look(source_, up_offset);
+    auto up = co_await std::move(up_call);
+    CO_RETURN_IF_ERROR(up);
+    if (up->what == Look::What::kHere && base::digest_of(up->record()) != digest) {
+      co_return finding(
+          FaultKind::kDownstreamRecreated,
+          fmt::format("downstream offset {} holds message {}, and upstream offset {} that was written there holds {}",
+                      down_offset, kept->record().id.to_string(), up_offset, up->record().id.to_string()));
+    }
+    if (up->what != Look::What::kHere && !decided(FaultKind::kUnverifiableTail, Exit::kAccept)) {
+      co_return finding(FaultKind::kUnverifiableTail,
+                        fmt::format("downstream lost its tail from offset {} on, and upstream no longer holds offset "
+                                    "{} to compare what is left with",
+                                    down_offset + 1, up_offset));
+    }
+    watermark = up_offset + 1;
+    down_end = down_offset + 1;
+    anchor = state::Anchor{up_offset, down_offset, kept->record().id, digest};
+  }
+  if (!anchor && durable_.incarnation > 1 && !decided(FaultKind::kDownstreamRecreated, Exit::kRestart)) {
+    // Below this run of the map stands another one, of before a reset or restart: what is missing there is not known.
+    const std::uint64_t begin = ranges->empty() ? durable_.down_end : ranges->front().down_begin;
+    if (down_.end < begin) {
+      co_return finding(
+          FaultKind::kDownstreamRecreated,
+          fmt::format("downstream ends at {}, below {} where the last reset or restart began", down_.end, begin));
+    }
+  }
+  const std::uint64_t lost = durable_.watermark - watermark;
+  next_.caught_up_at = 0;  // what is sent again is older than that
+  next_.watermark = watermark;
+  next_.down_end = std::min(down_end, down_.end);
+  next_.anchor = anchor;
+  next_.down_created = down_.created;
+  rewinds_ = true;
+  repair_ = fmt::format("downstream_lost_tail {}: sending again from upstream offset {}", lost, watermark);
+  event("downstream_lost_tail",
+        fmt::format("downstream lost its tail from offset {} on; sending again from upstream offset {} ({} offsets)",
+                    down_end, watermark, lost));
+  co_return ResyncOutcome(Ready{});
+}
+
+// What stands behind the recorded end: our own sends whose ack was lost (adopted), our own sends that landed a second
+// time (named), or somebody else's (a fault).
+Resync::Step Resync::match_tail() {
+  std::uint64_t down_offset = next_.down_end;
+  base::RecordBatch expected;  // upstream, from next_.watermark on
+  std::size_t expected_at = 0;
+  const bool accept_strangers = decided(FaultKind::kForeignWriter, Exit::kAccept);
+  const bool accept_unverified = decided(FaultKind::kUnverifiableTail, Exit::kAccept);
+  const bool expires = sink_.is_legacy() || down_.has_retention;
+  const std::uint64_t tail_begin = down_offset;
+  bool at_tail_begin = true;
+  std::uint64_t adopted = 0;
+  std::uint64_t own_duplicates = 0;
+
+  // Offsets that hold nothing at all (an unused reservation) only say where the next message will stand.
+  if (down_.messages_count == 0) down_offset = std::max(down_offset, down_.end);
+  while (down_offset < down_.end) {
+    auto read_call = sink_.read(down_offset, read_count_);
+    auto tail = co_await std::move(read_call);
+    CO_RETURN_IF_ERROR(tail);
+    learn(tail->batch);
+    if (tail->batch.empty()) {
+      co_return ResyncOutcome(Behind{
+          fmt::format("downstream says that it ends at {} and gives nothing from {} on", down_.end, down_offset)});
+    }
+    for (const base::Record& message : tail->batch.records) {
+      if (expected_at == expected.records.size() && up_.end > next_.watermark) {
+        auto poll = source_.poll(next_.watermark, read_count_);
+        auto polled = co_await std::move(poll);
+        CO_RETURN_IF_ERROR(polled);
+        learn(polled->batch);
+        if (polled->batch.empty()) {
+          co_return ResyncOutcome(Behind{
+              fmt::format("upstream says that it ends at {} and gives nothing from {} on", up_.end, next_.watermark)});
+        }
+        expected = std::move(polled->batch);
+        expected_at = 0;
+      }
+      const base::Digest digest = base::digest_of(message);
+      const auto equal = [&](const base::Record& record) { return base::digest_of(record) == digest; };
+      const auto next = expected.records.begin() + static_cast<std::ptrdiff_t>(expected_at);
+      auto match = next != expected.records.end() && equal(*next) ? next : expected.records.end();
+      bool duplicate = false;
+      if (match == expected.records.end()) {
+        auto duplicate_call = is_own_duplicate(digest);
+        auto known = co_await std::move(duplicate_call);
+        CO_RETURN_IF_ERROR(known);
+        duplicate = *known;
+        if (!duplicate && accept_unverified) match = std::find_if(next, expected.records.end(), equal);
+      }
+      if (match != expected.records.end()) {
+        if (match->offset > next_.watermark && match != next) {
+          gaps_.push_back(gap(next_.watermark, match->offset, "unverified",
+                              "taken as copied: the downstream no longer holds what to compare with"));
+          close(gaps_.back());
+        }
+        if (!ranges_.empty() && ranges_.back().up_begin + ranges_.back().length == match->offset &&
+            ranges_.back().down_begin + ranges_.back().length == message.offset) {
+          ++ranges_.back().length;
+        } else {
+          ranges_.push_back({match->offset, message.offset, 1, true});
+        }
+        next_.anchor = state::Anchor{match->offset, message.offset, message.id, digest};
+        next_.watermark = match->offset + 1;
+        expected_at = static_cast<std::size_t>(match - expected.records.begin()) + 1;
+        recent_.push_back(digest);
+        added_.copied += 1;
+        added_.copied_bytes += message.body.size();
+        ++adopted;
+      } else if (duplicate) {
+        added_.duplicates += 1;
+        ++own_duplicates;
+        record_stranger(message, "own_duplicate", "recorded");
+      } else if (message.offset > tail_begin && at_tail_begin && expires && !accept_unverified && !accept_strangers) {
+        co_return finding(
+            FaultKind::kUnverifiableTail,
+            fmt::format("downstream was recorded up to {} and goes on at {}: what stood between expired uncompared",
+                        tail_begin, message.offset));
+      } else if (next == expected.records.end()) {
+        const std::string seen =
+            fmt::format("downstream holds message {} at offset {}, behind all that upstream (end {}) has",
+                        message.id.to_string(), message.offset, up_.end);
+        if (!accept_unverified && !accept_strangers) {
+          if (!persists(seen)) co_return ResyncOutcome(Behind{seen});
+          co_return finding(FaultKind::kUnverifiableTail, seen);
+        }
+        record_stranger(message, "unverified", to_string(Exit::kAccept));
+      } else {
+        if (!accept_strangers && !accept_unverified) {
+          co_return finding(
+              FaultKind::kForeignWriter,
+              fmt::format("downstream offset {} holds message {} that is not ours; upstream's next is {} at {}",
+                          message.offset, message.id.to_string(), next->id.to_string(), next->offset));
+        }
+        record_stranger(message, accept_strangers ? "foreign_writer" : "unverified", to_string(Exit::kAccept));
+      }
+      down_offset = message.offset + 1;
+      at_tail_begin = false;
+    }
+  }
+  next_.down_end = down_offset;
+  if (adopted > 0)
+    event("adopted_own_tail", fmt::format("{} messages sent before were found downstream and adopted", adopted));
+  if (own_duplicates > 0) {
+    event("own_duplicate",
+          fmt::format("{} messages landed twice: abandoned sends of ours that were carried out late", own_duplicates));
+  }
+  if (accept_strangers || accept_unverified) {
+    event("resolve", fmt::format("{} as accept by {}: continuing after downstream offset {}",
+                                 info(decision_->kind).name, decision_->actor, down_offset));
+  }
+  if (adopted > 0 || own_duplicates > 0)
+    repair_ = fmt::format("adopted {} of our own, {} landed twice", adopted, own_duplicates);
+  co_return ResyncOutcome(Ready{});
+}
+
+// A ledger row for a downstream message that is not the next copy; a run of the same kind shares one row.
+void Resync::record_stranger(const base::Record& message, const std::string& cause, std::string_view resolved_as) {
+  const bool continues = !gaps_.empty() && gaps_.back().cause == cause && gaps_.back().up_begin == next_.watermark &&
+                         gaps_.back().up_end == next_.watermark && stranger_end_ == message.offset;
+  if (!continues) {
+    stranger_begin_ = message.offset;
+    gaps_.push_back(gap(next_.watermark, next_.watermark, cause, ""));
+    close(gaps_.back());
+    gaps_.back().resolved_as = resolved_as;
+  }
+  stranger_end_ = message.offset + 1;
+  gaps_.back().detail = fmt::format("downstream offsets {} to {}; the last is message {}", stranger_begin_,
+                                    stranger_end_, message.id.to_string());
+}
+
+// Was this message among the last that we wrote? An abandoned send is at most one batch; a window of 64 MiB or 100,000
+// messages covers it. Where the downstream has let go of its part of the window, the upstream still tells.
+base::Task<base::Result<bool>> Resync::is_own_duplicate(base::Digest digest) {
+  if (!recent_read_) {
+    recent_read_ = true;
+    auto written_call = read_recent([this](std::uint64_t from, std::uint32_t count) { return sink_.read(from, count); },
+                                    durable_.down_end);
+    auto whole = co_await std::move(written_call);
+    CO_RETURN_IF_ERROR(whole);
+    if (!*whole) {
+      auto copied_call = read_recent(
+          [this](std::uint64_t from, std::uint32_t count) { return source_.poll(from, count); }, durable_.watermark);
+      auto copied = co_await std::move(copied_call);
+      CO_RETURN_IF_ERROR(copied);
+    }
+  }
+  co_return std::ranges::find(recent_, digest) != recent_.end();
+}
+
+// A poll has no byte limit on the wire: the next one asks for what the sizes seen allow.
+void Resync::learn(const base::RecordBatch& batch) {
+  constexpr std::size_t kReadBytes = 4U * 1024 * 1024;
+  if (batch.empty()) return;
+  const std::size_t average = std::max<std::size_t>(batch.size() / batch.records.size(), 1);
+  read_count_ = static_cast<std::uint32_t>(std::clamp<std::size_t>(kReadBytes / average, 1, options_.read_count));
+}
+
+// Adds the digests of the window below `end`; false when its beginning is gone.
+base::Task<base::Result<bool>> Resync::read_recent(Read read, std::uint64_t end) {
+  constexpr std::uint64_t kWindowMessages = 100'000;
+  constexpr std::size_t kWindowBytes = 64U * 1024 * 1024;
+  std::size_t bytes = 0;
+  const std::uint64_t begin = end > kWindowMessages ? end - kWindowMessages : 0;
+  while (end > begin && bytes < kWindowBytes) {
+    const std::uint64_t from = end > begin + read_count_ ? end - read_count_ : begin;
+    auto reading = read(from, static_cast<std::uint32_t>(end - from));
+    auto polled = co_await std::move(reading);
+    CO_RETURN_IF_ERROR(polled);
+    learn(polled->batch);
+    for (const base::Record& record : polled->batch.records) {
+      if (record.offset >= end) break;
+      recent_.push_back(base::digest_of(record));
+      bytes += record.size();
+    }
+    if (polled->batch.empty() || polled->batch.records.front().offset > from) co_return false;
+    end = from;
+  }
+  co_return true;
+}
+
+}  // namespace replicator
