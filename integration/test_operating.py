@@ -60,7 +60,9 @@ def test_commands_refuse_what_makes_no_sense(lab):
         (("resolve", "no/such/0"), 2, "no partition"),
         (("resolve", "nonsense"), 2, "nonsense"),
         (("reset", PARTITION, "--to", "5", "--yes"), 2, "pause it first"),
-        (("reset", PARTITION, "--to", "5"), 2, "--yes"),
+        (("reset", PARTITION, "--to", "5", "--dry-run"), 2, "pause it first"),
+        (("status", "no/such"), 2, "matches no partition"),
+        (("lag", "no/such"), 2, "matches no partition"),
         (("status", "["), 2, "["),
     ]:
         done = verb(lab, appliance, *words)
@@ -76,6 +78,9 @@ def test_reset(lab, to):
     old = digests(read(downstream)[0])
     dry = verb(lab, appliance, "reset", PARTITION, "--to", str(to), "--dry-run")
     assert dry.returncode == 0 and (f"{to} to 60" in dry.stdout if to < 60 else f"60 to {to}" in dry.stdout), dry
+    for words, fact in [((), "--yes"), (("--to", "60", "--dry-run"), "60 already"), (("--to", "5000", "--dry-run"), "ends at 100")]:
+        refused = verb(lab, appliance, "reset", PARTITION, *(words or ("--to", str(to))))
+        assert refused.returncode == 2 and fact in refused.stderr, refused
     assert row_of(appliance)["committed"] == "60"
     assert verb(lab, appliance, "reset", PARTITION, "--to", str(to), "--yes").returncode == 0
     assert row_of(appliance)["generation"] == "2"
