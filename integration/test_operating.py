@@ -195,6 +195,18 @@ def test_check_and_plan_of_a_good_pair(lab):
     assert not (lab.folder / "x.db").exists()
 
 
+def test_check_and_plan_foresee_a_target_that_is_not_empty(lab):
+    upstream, downstream = lab.broker("upstream", "0.8.0"), lab.broker("downstream", "0.9.0")
+    for broker in (upstream, downstream):
+        create_topic(broker, partitions=2)
+        write(broker, 30)
+    for name, code in (("check", 1), ("plan", 1)):
+        done = look(lab, name, upstream.url, downstream.url)
+        assert done.returncode == code, done
+        assert "2 of its partitions hold 30 messages" in " ".join(done.stdout.split()), done.stdout
+        assert "downstream_not_empty" in done.stdout
+
+
 FOUND = {  # what stands there: what a tired person must read
     "closed": r"connection refused|nothing listens|nobody listens",
     "silent": r"no answer|did not answer|does not answer|silent|timed? ?-?out",
