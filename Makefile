@@ -12,7 +12,7 @@ CTEST := ctest --output-on-failure --no-tests=error --parallel $(JOBS) --output-
 # Ours: not what the build makes.
 SOURCES = $(shell find . -path ./build -prune -o \( -name '*.h' -o -name '*.cc' \) -print)
 
-.PHONY: help setup build test demo format lint lint-format lint-tidy asan tsan fuzz clean
+.PHONY: help setup build test demo bench format lint lint-format lint-tidy asan tsan fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */make \1\t/p' Makefile | expand -t 16
@@ -29,6 +29,9 @@ test: build ## every test
 
 demo: build ## two small clusters, a link, a crash, and the proof that nothing was lost
 	@integration/demo.sh
+
+bench: build ## the appliance beside what this machine and the servers could do at best (BENCH: flags of bench.py)
+	@/usr/bin/python3 integration/bench/bench.py --out build/bench $(BENCH)
 
 format: setup ## format the sources
 	@clang-format-19 -i $(SOURCES)
