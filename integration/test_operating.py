@@ -52,6 +52,15 @@ def test_pause_and_resume_survive_a_restart(lab):
     assert all("@" in event["actor"] for event in appliance.events("pause"))
 
 
+def test_health_is_about_the_process(lab):
+    upstream, downstream, appliance = pair(lab, "0.9.0", "0.8.0", messages=10)
+    assert verb(lab, appliance, "health", "--ready").returncode == 0
+    upstream.kill()
+    harness.wait_until("it is not ready", lambda: verb(lab, appliance, "health", "--ready").returncode == 1)
+    assert "upstream is not connected" in verb(lab, appliance, "health", "--ready").stdout
+    assert verb(lab, appliance, "health").returncode == 0, "a dead upstream is no reason to restart us"
+
+
 def test_commands_refuse_what_makes_no_sense(lab):
     upstream, downstream, appliance = pair(lab, "0.9.0", "0.9.0", messages=10)
     for words, code, fact in [
@@ -98,7 +107,7 @@ def test_reset(lab, to):
 
 def test_verbs_without_a_link(lab):
     nobody = f"127.0.0.1:{harness.free_port()}"
-    for words in (["status"], ["lag"], ["gaps"], ["events"], ["pause", "a/b"], ["resolve", "a/b/0"]):
+    for words in (["status"], ["health"], ["lag"], ["gaps"], ["events"], ["pause", "a/b"], ["resolve", "a/b/0"]):
         done = lab.call([REPLICATE, words[0], "--admin", nobody, *words[1:]])
         assert done.returncode == 3 and nobody in done.stderr, (words, done)
 
