@@ -88,6 +88,39 @@ void check_admin(Problems& problems, const Config& config) {
 
 }  // namespace
 
+std::string_view to_string(Ack ack) {
+  switch (ack) {
+    case Ack::kMemory:
+      return "memory";
+    case Ack::kFlush:
+      return "flush";
+    case Ack::kPersisted:
+      return "persisted";
+  }
+  return "unknown";
+}
+
+std::optional<Ack> ack_from_name(std::string_view name) {
+  for (const Ack ack : {Ack::kMemory, Ack::kFlush, Ack::kPersisted}) {
+    if (to_string(ack) == name) return ack;
+  }
+  return std::nullopt;
+}
+
+std::string_view survives(Ack ack) {
+  switch (ack) {
+    case Ack::kMemory:
+      return "acknowledged from the server's memory: a crash of the downstream may lose what it had not saved; such a "
+             "lost tail is found and sent again";
+    case Ack::kFlush:
+      return "flushed by the server before it is committed: survives a kill of the downstream's process, not a power "
+             "cut";
+    case Ack::kPersisted:
+      return "synced by the server before it acknowledges: survives a kill and, as documented, a power cut of a node";
+  }
+  return "unknown";
+}
+
 std::vector<std::string> validate(const Config& config) {
   constexpr std::uint64_t kKiB = 1024;
   constexpr std::uint64_t kMiB = 1024 * kKiB;
@@ -112,6 +145,11 @@ std::vector<std::string> validate(const Config& config) {
   problems.size("copy.budget_bytes", config.budget_bytes, 0, kTiB);
   problems.number("copy.uncommitted_batches_max", config.uncommitted_batches_max, 1, 10'000);
 
+  if (config.upstream_commit == UpstreamCommit::kAfterAck && config.upstream_commit_consumer.empty()) {
+    problems.add("copy.upstream_commit_consumer", "is missing; name the consumer whose offset shows the position");
+  }
+  problems.one_of("copy.upstream_commit_as", config.upstream_commit_as, {"consumer", "external_group"});
+
   problems.duration("time.connect_timeout", config.connect_timeout, milliseconds(10), minutes(10));
   problems.duration("time.read_timeout", config.read_timeout, milliseconds(10), minutes(10));
   problems.duration("time.drain_timeout", config.drain_timeout, milliseconds(0), minutes(10));
@@ -125,6 +163,7 @@ std::vector<std::string> validate(const Config& config) {
                              format_duration(config.retry_initial_backoff)));
   }
   problems.duration("time.stuck_after", config.stuck_after, milliseconds(100), hours(1));
+  problems.duration("time.pin_alarm_after", config.pin_alarm_after, milliseconds(100), hours(24 * 365));
   problems.duration("time.fence_timeout", config.fence_timeout, milliseconds(100), minutes(10));
 
   check_admin(problems, config);

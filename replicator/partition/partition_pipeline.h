@@ -44,6 +44,7 @@ struct PipelineOptions {
   std::uint32_t read_ahead_batches = 4;
   std::uint32_t uncommitted_batches_max = 64;
   base::Duration behind_interval = std::chrono::milliseconds(500);  // between two looks while evidence is missing
+  base::Duration flush_interval = std::chrono::milliseconds(100);  // of sinks that flush; one flush in between
   base::Duration stuck_after = std::chrono::seconds(30);
   base::Duration unknown_after = std::chrono::seconds(3);  // a lag not observed for longer is unknown
   base::BackoffPolicy retry;
@@ -87,6 +88,11 @@ class PartitionPipeline final : public CommitListener {
   base::Task<base::Error> write();
   base::Task<std::optional<base::Error>> send_batch();
   void acked(std::size_t count, std::uint64_t end);
+
+  // partition_flush.cc: acks become committable.
+  void confirm(state::PartitionCommit commit);
+  base::Task<void> flush_acked();
+  base::Task<void> flush_once();
 
   // partition_reader.cc: the reading half.
   base::Task<void> read_ahead();
@@ -137,6 +143,8 @@ class PartitionPipeline final : public CommitListener {
   std::uint64_t unanswered_end_ = 0;              // ... while the downstream's end stood here
   std::optional<std::uint64_t> looked_again_at_;  // acked when a noticed change last led to a look at once
   std::uint32_t uncommitted_batches_ = 0;
+  std::optional<state::PartitionCommit> unflushed_;  // acked, and not yet flushed by a sink that flushes
+  std::optional<base::Error> flush_error_;           // ends the copy: what was acked is looked at again
   // Messages to ask for: a poll has no byte limit on the wire, so sizes are learned from small ones.
   static constexpr std::uint64_t kFirstCount = 8;
   std::uint64_t next_count_ = kFirstCount;
@@ -153,6 +161,7 @@ class PartitionPipeline final : public CommitListener {
   base::Event queue_changed_;
   base::Event room_;
   base::Event committed_;
+  base::Event to_flush_;
   base::Event phase_changed_;
 
   Phase phase_ = Phase::kStarting;

@@ -93,6 +93,7 @@ class FakeClient final : public iggy::Client {
   base::TimePoint frozen_until{};
   std::vector<iggy::Request> requests;  // everything asked for, in order; a send is a SendMessages without records
   std::string last_sent;                // payload of the newest send
+  std::optional<std::uint64_t> stored_offset;  // by the newest store_consumer_offset
 
   template <class T>
   std::size_t count() const {
@@ -215,6 +216,10 @@ class FakeClient final : public iggy::Client {
     if (at == nullptr) return refuse(base::ErrorCode::kNotFound, name(request.topic));
     if (request.count == 0 || request.count > 1000) return refuse(base::ErrorCode::kServerRefused, name(request.topic));
     at->topic.partitions_count += request.count;
+    return iggy::Reply(iggy::Done{});
+  }
+  base::Result<iggy::Reply> execute(const iggy::StoreConsumerOffset& request) {
+    stored_offset = request.offset;
     return iggy::Reply(iggy::Done{});
   }
   base::Result<iggy::Reply> execute(const iggy::PollMessages& request) {
