@@ -123,8 +123,8 @@ def test_a_pin_that_does_not_move_is_an_alarm(lab):
     assert done.returncode == 0, done.stderr
     write(upstream, 30, seed=7)
     wait_event(appliance, "upstream_pin", "`watcher` holds back upstream retention at offset 100: 30 messages")
-    row = row_of(appliance)
-    assert row["pin"]["alarm"] and row["pin"]["messages"] == "30", row
+    row = wait_row(appliance, "it is in the status", lambda row: row["pin"].get("alarm"))
+    assert row["pin"]["messages"] == "30" and row["pin"]["next"] == "100", row
     done = lab.call([harness.REPLICATE, "resume", "--admin", appliance.find_admin(), PARTITION])
     assert done.returncode == 0, done.stderr
     wait_event(appliance, "upstream_pin_released")

@@ -4,7 +4,7 @@ import pytest
 
 import harness
 from harness import STREAM, TOPIC
-from steps import assert_same, create_topic, digests, look, manage, read, resolve, wait_copied, wait_fault, wait_row, write
+from steps import *
 
 PAIRS = [("0.8.0", "0.9.0"), ("0.9.0-edge.5", "0.8.0")]
 COPY_FROM = f"{STREAM}:read_stream"
@@ -139,7 +139,8 @@ def test_withdrawn_right_is_a_fault_until_it_is_back(lab, source, target, case):
     wait_fault(appliance, "permission", ["retry"], [sentence])
     assert len(read(downstream)[0]) == 300
     # Looking again without the right finds the same.
-    resolve(appliance, "retry")
+    appliance.resolve(row_of(appliance), "retry")
+    wait_event(appliance, "fault", sentence, count=2)
     wait_fault(appliance, "permission", ["retry"], [sentence])
     manage(broker, "set-rights", "copier", {"upstream": COPY_FROM, "downstream": COPY_TO}[side])
     resolve(appliance, "retry")

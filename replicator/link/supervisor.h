@@ -135,6 +135,7 @@ class Supervisor final : public Commands {
   bool same_cluster_ = false;
   std::unique_ptr<Committer> committer_;
   MemoryBudget budget_;
+  Turn upstream_turn_;  // who stores positions upstream
   std::map<base::PartitionKey, Slot> slots_;
   Topology topology_;
   bool reconciled_ = false;

@@ -19,6 +19,8 @@ base::Task<void> Supervisor::store_upstream() {
 }
 
 base::Task<void> Supervisor::store_upstream_once() {
+  auto taking = upstream_turn_.take();
+  const auto held = co_await std::move(taking);
   state::Transaction transaction;
   for (auto& [key, slot] : slots_) {
     if (!slot.upstream_offset) continue;
