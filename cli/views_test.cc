@@ -113,8 +113,8 @@ orders/events/3: fault retention, 3m 0s ago
     iggy-replicate resolve orders/events/3 --as retry
       looks again and goes on if the cause is gone; changes nothing else
 
-ack memory: acknowledged from the server's memory: a crash of the downstream
-  may lose what it had not saved; such a lost tail is found and sent again
+ack memory: acknowledged from the server's memory: a crash of the downstream may
+  lose what it had not saved; such a lost tail is found and sent again
 )");
   expect_narrow(text);
 }

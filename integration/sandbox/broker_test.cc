@@ -340,7 +340,8 @@ TEST_P(EveryVersion, AGrantOnATopicReachesNoOther) {
   f.broker->connect(poller);
   ASSERT_TRUE(f.broker->login(poller, login).has_value());
   const auto poll = [&](const char* topic) {
-    return f.broker->poll(poller, iggy::PollMessages{.stream = "s", .topic = topic, .partition = 0});
+    return f.broker->poll(
+        poller, iggy::PollMessages{.consumer = {}, .stream = "s", .topic = topic, .partition = 0, .strategy = {}});
   };
   EXPECT_TRUE(poll("t").has_value());
   EXPECT_EQ(poll("other").error(), status::kUnauthorized);

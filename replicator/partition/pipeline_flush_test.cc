@@ -84,7 +84,7 @@ TEST(PipelineFlush, ACrashBetweenAckAndFlushIsSentAgain) {
       w.link.down.crash();
     }
   };
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 200; ++i) {
     w.link.up.produce(0, 20);
     w.link.pass(50ms);
     w.expect_covered();

@@ -1,4 +1,5 @@
-// Whether the downstream can keep the acknowledgment that was asked for (`copy.ack`): the server, then each topic.
+// Whether the ends can keep what was asked for: the downstream its acknowledgment (`copy.ack`: the server, then each
+// topic), the upstream our position (`copy.upstream_commit`).
 // Affinity: the client's io_context. Lifetime: the client outlives the call.
 #pragma once
 

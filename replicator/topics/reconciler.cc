@@ -88,6 +88,7 @@ class Pass {
   base::Task<base::Result<std::uint32_t>> grow(Source source, std::uint32_t have, std::optional<Obstacle>& obstacle);
   base::Task<iggy::TopicSettings> settings_for(const iggy::Topic& topic);
   void report_drift(const Source& source, const iggy::Topic& there);
+  std::optional<Obstacle> too_weak(const TopicName& name, const iggy::Topic& there) const;
 
   void want(const TopicName& name, const TopicName& downstream, std::uint32_t partition);
   void miss(const TopicName& name, const Source& source, std::uint32_t from, const Obstacle& obstacle);
@@ -267,13 +268,7 @@ base::Task<base::Status> Pass::place(TopicName name, Source source) {
   if (there) {
     have = there->partitions_count;
     report_drift(source, *there);
-    if (config_.ack == Ack::kPersisted && !is_persisted(*there)) {
-      obstacle = Obstacle{fmt::format("{} is there downstream without durability = persisted, which is fixed at its "
-                                      "creation, and copy.ack = persisted was asked for",
-                                      target.to_string()),
-                          FaultKind::kNotDurable};
-      have = 0;
-    }
+    obstacle = too_weak(target, *there);
   } else {
     if (!config_.create_topics) {
       obstacle = Obstacle{fmt::format("{} is not there downstream, and create_topics = false", target.to_string())};
@@ -295,7 +290,7 @@ base::Task<base::Status> Pass::place(TopicName name, Source source) {
         if (!got && concerns_whole_side(got.error())) co_return std::move(got).error();
         if (got && *got) {
           have = (*got)->partitions_count;
-          obstacle.reset();
+          obstacle = too_weak(target, **got);
           report_drift(source, **got);
         } else if (obstacle || got) {
           have = 0;
@@ -304,6 +299,7 @@ base::Task<base::Status> Pass::place(TopicName name, Source source) {
       }
     }
   }
+  if (obstacle && obstacle->fault == FaultKind::kNotDurable) have = 0;
   if (!obstacle && have < want_count) {
     if (config_.create_topics) {
       auto growing = grow(source, have, obstacle);
@@ -451,6 +447,15 @@ base::Task<base::Result<std::uint32_t>> Pass::grow(Source source, std::uint32_t 
                                           count_of(want_count, "partition"), obstacle->reason));
   }
   co_return have;
+}
+
+// What is acknowledged for a topic that is there already can be less than what was promised.
+std::optional<Pass::Obstacle> Pass::too_weak(const TopicName& name, const iggy::Topic& there) const {
+  if (config_.ack != Ack::kPersisted || is_persisted(there)) return std::nullopt;
+  return Obstacle{fmt::format("{} is there downstream without durability = persisted, which is fixed at its creation, "
+                              "and copy.ack = persisted was asked for",
+                              name.to_string()),
+                  FaultKind::kNotDurable};
 }
 
 void Pass::report_drift(const Source& source, const iggy::Topic& there) {
