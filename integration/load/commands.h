@@ -54,7 +54,7 @@ enum class Deed : std::uint8_t {
   kSetRights,
   kDeleteUser,
   kStoredOffset,  // of the consumer `name`, of every partition; printed
-  kCreateToken,  // of the user who is logged in; printed
+  kCreateToken,   // of the user who is logged in; printed
 };
 struct ManageOptions {
   iggy::ConnectionString url;

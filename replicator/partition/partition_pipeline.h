@@ -7,13 +7,13 @@
 //
 // Invariants: (1) committed <= acked <= polled. (2) A send begins where the last acked one ended; nothing is sent while
 // the outcome of a send is unknown. (3) The first message of a poll is the last polled one, content and all, and is
-// dropped. What each failure does: poll error: what is queued is still sent, then back off and resync. Send certainly
-// not accepted: the same again after a delay. Send with unknown outcome: settle, resync; the tail decides. Acknowledged
-// at another end than predicted: resync. Commit fails: sending goes on for `uncommitted_batches_max`, then waits.
-// Killed anywhere: the watermark is behind, resync adopts our own tail. One partition holds at most
-// `read_ahead_batches` of the budget, so that one that can't send stops no other. Affinity: constructor, everything on
-// one io_context. Lifetime: all references outlive run(). stop() is idempotent; run() then ends after the send in
-// flight is resolved.
+// dropped. (4) What a sink has to flush is committed after its flush. What each failure does: poll error: what is
+// queued is still sent, then back off and resync. Send certainly not accepted: the same again after a delay. Send with
+// unknown outcome: settle, resync; the tail decides. Acknowledged at another end than predicted: resync. Commit fails:
+// sending goes on for `uncommitted_batches_max`, then waits. Killed anywhere: the watermark is behind, resync adopts
+// our own tail. One partition holds at most `read_ahead_batches` of the budget, so that one that can't send stops no
+// other. Affinity: constructor, everything on one io_context. Lifetime: all references outlive run(). stop() is
+// idempotent; run() then ends after the send in flight is resolved.
 #pragma once
 
 #include <deque>
@@ -44,7 +44,7 @@ struct PipelineOptions {
   std::uint32_t read_ahead_batches = 4;
   std::uint32_t uncommitted_batches_max = 64;
   base::Duration behind_interval = std::chrono::milliseconds(500);  // between two looks while evidence is missing
-  base::Duration flush_interval = std::chrono::milliseconds(100);  // of sinks that flush; one flush in between
+  base::Duration flush_interval = std::chrono::milliseconds(100);   // of sinks that flush; one flush in between
   base::Duration stuck_after = std::chrono::seconds(30);
   base::Duration unknown_after = std::chrono::seconds(3);  // a lag not observed for longer is unknown
   base::BackoffPolicy retry;
