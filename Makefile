@@ -12,7 +12,7 @@ CTEST := ctest --output-on-failure --no-tests=error --parallel $(JOBS) --output-
 # Ours: not what the build makes.
 SOURCES = $(shell find . -path ./build -prune -o \( -name '*.h' -o -name '*.cc' \) -print)
 
-.PHONY: help setup build test demo format lint lint-format lint-tidy asan tsan fuzz clean
+.PHONY: help setup build test demo drill bench format lint lint-format lint-tidy asan tsan fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */make \1\t/p' Makefile | expand -t 16
@@ -25,10 +25,16 @@ build: setup ## build/bin/iggy-replicate and build/bin/iggy-sandbox
 	@$(BUILD) build --parallel $(JOBS)
 
 test: build ## every test
-	@$(CTEST) build
+	@$(CTEST) build $(if $(NO_DOCKER),-LE docker)
+
+drill: build ## three disasters in containers, and what they cost (Docker Engine, docker-compose)
+	@docker/drill.sh
 
 demo: build ## two small clusters, a link, a crash, and the proof that nothing was lost
 	@integration/demo.sh
+
+bench: build ## the appliance beside what this machine and the servers could do at best (BENCH: flags of bench.py)
+	@/usr/bin/python3 integration/bench/bench.py --out build/bench $(BENCH)
 
 format: setup ## format the sources
 	@clang-format-19 -i $(SOURCES)
@@ -42,11 +48,10 @@ lint-format: setup
 lint-tidy: build
 	@run-clang-tidy-19 -quiet -p build -j $(JOBS) -checks='clang-diagnostic-*' '^$(CURDIR)/(?!build/).*\.cc$$'
 
-# Without the tests that kill and wait for deadlines under load: their limits are those of optimised programs.
 asan: setup ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(CONFIGURE) asan
 	@$(BUILD) build/asan --parallel $(JOBS)
-	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) build/asan -LE timing
+	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) build/asan -LE docker
 
 # Only these, and none with gRPC inside: its package is not instrumented. A test is named as its target.
 tsan: setup ## the tests with label `threads` under ThreadSanitizer

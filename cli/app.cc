@@ -58,6 +58,7 @@ ExitCode run_cli(std::vector<std::string> args, Streams streams) {
   add_check(app, session);
   add_plan(app, session);
   add_status(app, session);
+  add_health(app, session);
   add_lag(app, session);
   add_pause(app, session);
   add_resume(app, session);

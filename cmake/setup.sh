@@ -6,7 +6,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-mapfile -t wanted <<<"$(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' cmake/packages.txt)"
+only_ci='/\[ci\]/d'
+[[ -z ${CI:-} ]] || only_ci='s/\[ci\]//'
+mapfile -t wanted <<<"$(sed -e 's/#.*//' -e "$only_ci" -e 's/[[:space:]]//g' -e '/^$/d' cmake/packages.txt)"
 
 stop() {
   {

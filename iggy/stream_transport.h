@@ -1,6 +1,8 @@
 // A Transport over an open socket, plain or TLS. Used by tcp_transport.cc, and by servers in tests.
 #pragma once
 
+#include <algorithm>
+#include <cerrno>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -13,9 +15,11 @@
 #include <asio/ssl.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "iggy/transport.h"
 
@@ -41,13 +45,18 @@ class StreamTransport final : public Transport {
   }
 
   base::Task<base::Status> write(std::span<const base::ByteView> pieces) override {
-    buffers_.clear();
-    for (const base::ByteView piece : pieces) buffers_.emplace_back(piece.data(), piece.size());
-    auto writing = asio::async_write(stream_, std::span<const asio::const_buffer>(buffers_),
-                                     asio::experimental::as_tuple(asio::use_awaitable));
-    const auto [error, size] = co_await std::move(writing);
-    if (error) co_return lost(error);
-    co_return base::ok();
+    if constexpr (std::is_same_v<Stream, asio::ip::tcp::socket>) {
+      auto gathering = write_gathered(pieces);
+      co_return co_await std::move(gathering);
+    } else {
+      buffers_.clear();
+      for (const base::ByteView piece : pieces) buffers_.emplace_back(piece.data(), piece.size());
+      auto writing = asio::async_write(stream_, std::span<const asio::const_buffer>(buffers_),
+                                       asio::experimental::as_tuple(asio::use_awaitable));
+      const auto [error, size] = co_await std::move(writing);
+      if (error) co_return lost(error);
+      co_return base::ok();
+    }
   }
 
   // No TLS goodbye: it would have to wait for a peer that may be gone.
@@ -61,6 +70,40 @@ class StreamTransport final : public Transport {
   void set_quick_acks(bool on) override { quick_acks_ = on; }
 
  private:
+  // A batch has two pieces per message. The kernel takes IOV_MAX (1,024) in one call, asio would hand it 64.
+  base::Task<base::Status> write_gathered(std::span<const base::ByteView> pieces) {
+    pieces_.clear();
+    for (const base::ByteView piece : pieces) {
+      pieces_.push_back({const_cast<std::byte*>(piece.data()), piece.size()});  // iovec serves reads as well
+    }
+    std::span<iovec> left(pieces_);
+    while (!left.empty()) {
+      if (!stream_.is_open()) co_return lost(asio::error::operation_aborted);
+      msghdr message{};
+      message.msg_iov = left.data();
+      message.msg_iovlen = std::min<std::size_t>(left.size(), IOV_MAX);
+      const ssize_t sent = ::sendmsg(stream_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+        co_return lost(asio::error_code(errno, asio::error::get_system_category()));
+      }
+      for (auto size = static_cast<std::size_t>(std::max<ssize_t>(sent, 0)); !left.empty();) {
+        const std::size_t step = std::min(size, left.front().iov_len);
+        left.front().iov_base = static_cast<std::byte*>(left.front().iov_base) + step;
+        left.front().iov_len -= step;
+        size -= step;
+        if (left.front().iov_len > 0) break;
+        left = left.subspan(1);
+      }
+      if (sent >= 0) continue;
+      auto waiting =
+          stream_.async_wait(asio::socket_base::wait_write, asio::experimental::as_tuple(asio::use_awaitable));
+      const auto [error] = co_await std::move(waiting);
+      if (error) co_return lost(error);
+    }
+    co_return base::ok();
+  }
+
   static base::Error lost(const asio::error_code& error) {
     return {base::ErrorCode::kConnectionLost, "connection", "", error.message()};
   }
@@ -80,7 +123,8 @@ class StreamTransport final : public Transport {
 
   Stream stream_;  // a TLS one holds its context by itself (OpenSSL counts)
   std::string local_address_;
-  std::vector<asio::const_buffer> buffers_;
+  std::vector<asio::const_buffer> buffers_;  // of a TLS stream
+  std::vector<iovec> pieces_;                // of a plain one
   bool quick_acks_ = false;
 };
 

@@ -52,6 +52,15 @@ def test_pause_and_resume_survive_a_restart(lab):
     assert all("@" in event["actor"] for event in appliance.events("pause"))
 
 
+def test_health_is_about_the_process(lab):
+    upstream, downstream, appliance = pair(lab, "0.9.0", "0.8.0", messages=10)
+    assert verb(lab, appliance, "health", "--ready").returncode == 0
+    upstream.kill()
+    harness.wait_until("it is not ready", lambda: verb(lab, appliance, "health", "--ready").returncode == 1)
+    assert "upstream is not connected" in verb(lab, appliance, "health", "--ready").stdout
+    assert verb(lab, appliance, "health").returncode == 0, "a dead upstream is no reason to restart us"
+
+
 def test_commands_refuse_what_makes_no_sense(lab):
     upstream, downstream, appliance = pair(lab, "0.9.0", "0.9.0", messages=10)
     for words, code, fact in [
@@ -60,7 +69,9 @@ def test_commands_refuse_what_makes_no_sense(lab):
         (("resolve", "no/such/0"), 2, "no partition"),
         (("resolve", "nonsense"), 2, "nonsense"),
         (("reset", PARTITION, "--to", "5", "--yes"), 2, "pause it first"),
-        (("reset", PARTITION, "--to", "5"), 2, "--yes"),
+        (("reset", PARTITION, "--to", "5", "--dry-run"), 2, "pause it first"),
+        (("status", "no/such"), 2, "matches no partition"),
+        (("lag", "no/such"), 2, "matches no partition"),
         (("status", "["), 2, "["),
     ]:
         done = verb(lab, appliance, *words)
@@ -76,6 +87,9 @@ def test_reset(lab, to):
     old = digests(read(downstream)[0])
     dry = verb(lab, appliance, "reset", PARTITION, "--to", str(to), "--dry-run")
     assert dry.returncode == 0 and (f"{to} to 60" in dry.stdout if to < 60 else f"60 to {to}" in dry.stdout), dry
+    for words, fact in [((), "--yes"), (("--to", "60", "--dry-run"), "60 already"), (("--to", "5000", "--dry-run"), "ends at 100")]:
+        refused = verb(lab, appliance, "reset", PARTITION, *(words or ("--to", str(to))))
+        assert refused.returncode == 2 and fact in refused.stderr, refused
     assert row_of(appliance)["committed"] == "60"
     assert verb(lab, appliance, "reset", PARTITION, "--to", str(to), "--yes").returncode == 0
     assert row_of(appliance)["generation"] == "2"
@@ -93,7 +107,7 @@ def test_reset(lab, to):
 
 def test_verbs_without_a_link(lab):
     nobody = f"127.0.0.1:{harness.free_port()}"
-    for words in (["status"], ["lag"], ["gaps"], ["events"], ["pause", "a/b"], ["resolve", "a/b/0"]):
+    for words in (["status"], ["health"], ["lag"], ["gaps"], ["events"], ["pause", "a/b"], ["resolve", "a/b/0"]):
         done = lab.call([REPLICATE, words[0], "--admin", nobody, *words[1:]])
         assert done.returncode == 3 and nobody in done.stderr, (words, done)
 
@@ -181,6 +195,18 @@ def test_check_and_plan_of_a_good_pair(lab):
     state = json.loads(downstream.control("state"))
     assert state["streams"] == [], "neither changes anything"
     assert not (lab.folder / "x.db").exists()
+
+
+def test_check_and_plan_foresee_a_target_that_is_not_empty(lab):
+    upstream, downstream = lab.broker("upstream", "0.8.0"), lab.broker("downstream", "0.9.0")
+    for broker in (upstream, downstream):
+        create_topic(broker, partitions=2)
+        write(broker, 30)
+    for name, code in (("check", 1), ("plan", 1)):
+        done = look(lab, name, upstream.url, downstream.url)
+        assert done.returncode == code, done
+        assert "2 of its partitions hold 30 messages" in " ".join(done.stdout.split()), done.stdout
+        assert "downstream_not_empty" in done.stdout
 
 
 FOUND = {  # what stands there: what a tired person must read

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include <asio/co_spawn.hpp>
 #include <fcntl.h>
@@ -9,9 +11,11 @@
 #include <unistd.h>
 
 #include "replicator/check_rights.h"
+#include "replicator/model/fault.h"
 #include "replicator/run.h"
 #include "replicator/topics/durability.h"
 #include "replicator/topics/reconciler.h"
+#include "state/sqlite_store.h"
 
 namespace replicator {
 
@@ -94,10 +98,56 @@ base::Task<void> close_both(Ends& ends) {
   }
 }
 
+// The partitions that the state file has a row of. A file that is not there, or that run will refuse, has none.
+std::set<base::PartitionKey> known_partitions(const Config& config) {
+  std::set<base::PartitionKey> known;
+  auto store = state::SqliteStore::open(config.state_file, state::OpenMode::kReadOnly);
+  if (!store) return known;
+  const auto rows = (*store)->partitions();
+  if (!rows) return known;
+  for (const state::PartitionRow& row : *rows) known.insert(row.key);
+  return known;
+}
+
+struct Unclaimed {
+  base::TopicName downstream;
+  std::string text;
+};
+
+// Targets that hold messages although no row knows of them: run would stop each with downstream_not_empty.
+base::Task<std::vector<Unclaimed>> find_unclaimed(iggy::Client& downstream, const Topology& topology,
+                                                  std::set<base::PartitionKey> known) {
+  std::map<base::TopicName, std::set<std::uint32_t>> fresh;
+  for (const WantedPartition& wanted : topology.partitions) {
+    if (!known.contains(wanted.key)) fresh[wanted.downstream].insert(wanted.key.partition);
+  }
+  std::vector<Unclaimed> found;
+  for (const auto& [topic, partitions] : fresh) {
+    auto getting = downstream.call(iggy::GetTopic{topic.stream, topic.topic});
+    auto reply = co_await std::move(getting);
+    const auto* const details = reply ? std::get_if<iggy::TopicDetails>(&*reply) : nullptr;
+    if (details == nullptr) continue;  // not there yet, or no right: said elsewhere
+    std::uint64_t messages = 0;
+    std::size_t occupied = 0;
+    for (const iggy::Partition& partition : details->partitions) {
+      if (!partitions.contains(partition.id) || partition.messages_count == 0) continue;
+      ++occupied;
+      messages += partition.messages_count;
+    }
+    if (occupied == 0) continue;
+    found.push_back(
+        {topic, fmt::format("{} of its partitions hold {} messages, and {} has no record of copying any: "
+                            "run stops them with {}",
+                            occupied, messages, topic.to_string(), info(FaultKind::kDownstreamNotEmpty).name)});
+  }
+  co_return found;
+}
+
 base::Task<base::Result<Topology>> look_at_topics(Ends& ends, const Config& config, const Rules& rules) {
   ReconcileOptions options;
   options.dry_run = true;
-  options.link_is_new = true;
+  options.known = known_partitions(config);
+  options.link_is_new = options.known.empty();
   auto looking = reconcile(*ends.upstream, *ends.downstream, rules, config, std::move(options));
   co_return co_await std::move(looking);
 }
@@ -133,6 +183,10 @@ base::Task<void> check_both(Ends& ends, const Config& config, const Rules& rules
         add(report, "downstream", missing.key.to_string(), Verdict::kFail, missing.reason);
       }
       for (const std::string& notice : topology->notices) add(report, "link", "notice", Verdict::kWarn, notice);
+      auto finding = find_unclaimed(*ends.downstream, *topology, known_partitions(config));
+      for (Unclaimed& unclaimed : co_await std::move(finding)) {
+        add(report, "downstream", unclaimed.downstream.to_string(), Verdict::kFail, std::move(unclaimed.text));
+      }
     }
   }
   auto closing = close_both(ends);
@@ -166,6 +220,10 @@ base::Task<base::Result<PlanReport>> look_and_plan(Ends& ends, const Config& con
   }
   for (const MissingPartition& missing : topology->missing) {
     report.lines.push_back({missing.key.to_string(), missing.downstream.to_string(), "refuse", missing.reason});
+  }
+  auto finding = find_unclaimed(*ends.downstream, *topology, known_partitions(config));
+  for (Unclaimed& unclaimed : co_await std::move(finding)) {
+    report.lines.push_back({"", unclaimed.downstream.to_string(), "fault", std::move(unclaimed.text)});
   }
   for (const std::string& refusal : topology->refusals) report.lines.push_back({"", "", "refuse", refusal});
   for (const std::string& notice : topology->notices) report.lines.push_back({"", "", "notice", notice});

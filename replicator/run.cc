@@ -39,9 +39,10 @@ void watch_signals(asio::signal_set& signals, Supervisor& supervisor, bool first
 }  // namespace
 
 base::Result<RunReport> run_link(const Config& config, const std::vector<Setting>& settings) {
+  asio::io_context io(1);
+  asio::signal_set signals(io, SIGINT, SIGTERM);  // from here on a signal waits for somebody who stops in order
   auto file = state::SqliteStore::open(config.state_file, state::OpenMode::kCreate);
   if (!file) return std::move(file).error();
-  asio::io_context io(1);
   const std::unique_ptr<base::Clock> clock = base::system_clock(io);
   state::StoreThread store(std::move(*file));
   StatusBoard board;
@@ -59,7 +60,6 @@ base::Result<RunReport> run_link(const Config& config, const std::vector<Setting
     spdlog::info("metrics on http://{}/metrics", http->address());
   }
 
-  asio::signal_set signals(io, SIGINT, SIGTERM);
   watch_signals(signals, supervisor, true);
   base::Status outcome;
   asio::co_spawn(io, supervisor.run(), [&](std::exception_ptr escaped, base::Status status) {

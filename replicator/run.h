@@ -53,7 +53,7 @@ base::Result<CheckReport> check_link(const Config& config);
 struct PlanLine {
   std::string topic;       // "orders/events"
   std::string downstream;  // after renaming; empty when not copied
-  std::string action;      // "create", "grow", "copy", "leave out", "refuse", "drift"
+  std::string action;      // "create", "grow", "copy", "fault", "refuse", "notice"
   std::string text;        // one sentence: counts, settings in words, or why
 };
 struct PlanReport {

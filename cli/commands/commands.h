@@ -56,6 +56,7 @@ void add_run(CLI::App& app, Session& session);
 void add_check(CLI::App& app, Session& session);
 void add_plan(CLI::App& app, Session& session);
 void add_status(CLI::App& app, Session& session);
+void add_health(CLI::App& app, Session& session);
 void add_lag(CLI::App& app, Session& session);
 void add_pause(CLI::App& app, Session& session);
 void add_resume(CLI::App& app, Session& session);

@@ -41,6 +41,9 @@ void run(Session& session, const Flags& flags) {
     }
     auto partitions = client.partitions(flags.glob);
     if (!partitions) return session.fail(partitions.error());
+    if (!flags.glob.empty() && partitions->partitions().empty()) {
+      return session.usage(flags.glob + " matches no partition of this link; iggy-replicate status lists them");
+    }
     show(session, flags, *partitions);
   });
 }

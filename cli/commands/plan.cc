@@ -46,8 +46,9 @@ void run(Session& session, const Flags& flags) {
   setup_logging(loaded->config);
   auto report = replicator::plan_link(loaded->config);
   if (!report) return session.fail(report.error());
-  const bool is_refused = std::any_of(report->lines.begin(), report->lines.end(),
-                                      [](const replicator::PlanLine& line) { return line.action == "refuse"; });
+  const bool is_refused = std::any_of(report->lines.begin(), report->lines.end(), [](const replicator::PlanLine& line) {
+    return line.action == "refuse" || line.action == "fault";
+  });
   session.code = is_refused ? ExitCode::kProblem : ExitCode::kGood;
   session.streams.out << (flags.output.is_json() ? to_json(to_proto(*report)) : plan_view(*report));
 }
@@ -60,8 +61,8 @@ void add_plan(CLI::App& app, Session& session) {
   add_config_flags(*verb, flags->config);
   add_output_flags(*verb, flags->output);
   verb->footer(
-      "Exit code: 0 all of it can be done; 1 a topic is refused; 2 the configuration\n"
-      "is wrong; 3 an end can't be reached.\n\n"
+      "Exit code: 0 all of it can be done; 1 a topic is refused, or would stop;\n"
+      "2 the configuration is wrong; 3 an end can't be reached.\n\n"
       "Examples:\n"
       "  iggy-replicate plan --config link.toml\n"
       "  iggy-replicate plan --config link.toml --rename 'orders/* -> dr-orders/*'\n");

@@ -141,6 +141,7 @@ class Supervisor final : public Commands {
   bool reconciled_ = false;
   std::map<base::PartitionKey, std::vector<Sample>> samples_;
   base::TimePoint progress_logged_at_{};
+  std::string logged_store_error_;
 
   base::TaskGroup pipelines_;
   base::TaskGroup commands_;

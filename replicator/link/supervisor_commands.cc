@@ -113,6 +113,21 @@ base::Task<base::Result<CommandOutcome>> Supervisor::do_reset(base::PartitionKey
   const PartitionStatus status = slot->second.pipeline->status();
   CommandOutcome outcome;
   outcome.affected.push_back(key.to_string());
+  // The same questions as the pipeline's, so that a dry run answers what the deed would.
+  if (status.desired != state::Desired::kPaused) {
+    co_return base::Error(base::ErrorCode::kInvalidArgument, "reset", key.to_string(), "the partition is running",
+                          "pause it first: iggy-replicate pause " + key.to_string());
+  }
+  if (up_offset == status.committed) {
+    co_return base::Error(base::ErrorCode::kInvalidArgument, "reset", key.to_string(),
+                          fmt::format("the watermark is {} already", up_offset));
+  }
+  if (up_offset > std::max(status.upstream_end.value_or(0), status.committed)) {
+    co_return base::Error(base::ErrorCode::kInvalidArgument, "reset", key.to_string(),
+                          status.upstream_end ? fmt::format("upstream ends at {}", *status.upstream_end)
+                                              : "the upstream's end is not known",
+                          "name an offset up to there");
+  }
   outcome.what = up_offset < status.committed
                      ? fmt::format("copies upstream offsets {} to {} once more: they will be downstream twice",
                                    up_offset, status.committed)

@@ -1,5 +1,6 @@
 // What the supervisor lets the outside know.
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -48,8 +49,16 @@ void Supervisor::publish() {
   }
   status->upstream = upstream_.status;
   status->downstream = downstream_.status;
-  status->state_file = config_.state_file;
+  status->state_file = std::filesystem::absolute(config_.state_file).string();  // a status is read elsewhere
   status->store_error = committer_->error();
+  if (status->store_error != logged_store_error_) {
+    if (status->store_error.empty()) {
+      spdlog::info("the state file can be written again");
+    } else {
+      spdlog::error("the state file: {}; what is acknowledged is committed as soon as it can be", status->store_error);
+    }
+    logged_store_error_ = status->store_error;
+  }
   status->budget_bytes = budget_.total();
   status->budget_used_bytes = budget_.used();
   status->notices = topology_.notices;
