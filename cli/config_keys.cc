@@ -177,6 +177,22 @@ Problem set_retention(Config& config, const Values& values) {
   return std::nullopt;
 }
 
+Problem set_ack(Config& config, const Values& values) {
+  const auto ack = replicator::ack_from_name(values.front());
+  if (!ack) return fmt::format("\"{}\" is not one of memory, flush, persisted", values.front());
+  config.ack = *ack;
+  return std::nullopt;
+}
+
+Problem set_upstream_commit(Config& config, const Values& values) {
+  if (values.front() != "never" && values.front() != "after_ack") {
+    return fmt::format("\"{}\" is not one of never, after_ack", values.front());
+  }
+  const bool never = values.front() == "never";
+  config.upstream_commit = never ? replicator::UpstreamCommit::kNever : replicator::UpstreamCommit::kAfterAck;
+  return std::nullopt;
+}
+
 Problem set_create_topics(Config& config, const Values& values) {
   if (values.front() != "true" && values.front() != "false") {
     return fmt::format("\"{}\" is not one of true, false", values.front());
@@ -232,6 +248,23 @@ std::vector<ConfigKey> make_keys() {
            "Memory for polled and not yet acked messages, 4 batches to 1024GiB"),
       number("copy.uncommitted_batches_max", "--uncommitted-batches-max", &Config::uncommitted_batches_max,
              "Sends per partition while the state file can't be written, 1 to 10000"),
+      {.key = "copy.ack",
+       .flag = "--ack",
+       .help = "What a committed message outlives downstream: memory, flush (0.8), persisted (0.9)",
+       .set = set_ack,
+       .get = [](const Config& config) { return Values{std::string(to_string(config.ack))}; }},
+      {.key = "copy.upstream_commit",
+       .flag = "--upstream-commit",
+       .help = "never or after_ack: store the position upstream too, for others to see",
+       .set = set_upstream_commit,
+       .get =
+           [](const Config& config) {
+             return Values{config.upstream_commit == replicator::UpstreamCommit::kNever ? "never" : "after_ack"};
+           }},
+      text("copy.upstream_commit_consumer", "--upstream-commit-consumer", &Config::upstream_commit_consumer,
+           "Name of the consumer under which it is stored"),
+      text("copy.upstream_commit_as", "--upstream-commit-as", &Config::upstream_commit_as,
+           "consumer, or external_group where the upstream has them (0.10 on)"),
 
       duration("time.connect_timeout", "--connect-timeout", &Config::connect_timeout, "10ms to 10m"),
       duration("time.read_timeout", "--read-timeout", &Config::read_timeout, "10ms to 10m"),
@@ -246,6 +279,8 @@ std::vector<ConfigKey> make_keys() {
       duration("time.retry_max_backoff", "--retry-max-backoff", &Config::retry_max_backoff, "Longest wait, 1ms to 1h"),
       duration("time.stuck_after", "--stuck-after", &Config::stuck_after,
                "Work and no progress for so long is shown as stuck, 100ms to 1h"),
+      duration("time.pin_alarm_after", "--pin-alarm-after", &Config::pin_alarm_after,
+               "A stored upstream offset that stands so long below new messages is an alarm, 100ms to 365d"),
       duration("time.fence_timeout", "--fence-timeout", &Config::fence_timeout,
                "How long a dead connection may stay in the server's list, 100ms to 10m"),
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 
 #include <fmt/format.h>
 #include <google/protobuf/util/time_util.h>
@@ -76,6 +77,25 @@ std::string time_left(const pb::Partition& partition) {
   return partition.lag().has_messages() && partition.lag().messages() == 0 ? "-" : std::string(kUnknown);
 }
 
+std::string pin_text(const pb::Pin& pin) {
+  std::string text = fmt::format("the offset stored upstream ({}) holds back retention", pin.next());
+  if (pin.has_messages()) text += fmt::format(", {} messages above it", format_count(pin.messages()));
+  text += ", not moved for " + format_age(static_cast<double>(pin.held_micros()) / 1e6);
+  if (!pin.error().empty()) text += ": " + pin.error();
+  return text;
+}
+
+// What each strength of acknowledgment in the table means, once.
+std::vector<std::string> promises(const Partitions& partitions) {
+  std::map<std::string, std::string> meanings;
+  for (const pb::Partition& partition : partitions) {
+    if (!partition.durability_meaning().empty()) meanings[partition.durability()] = partition.durability_meaning();
+  }
+  std::vector<std::string> lines;
+  for (const auto& [name, meaning] : meanings) lines.push_back(fmt::format("ack {}: {}", name, meaning));
+  return lines;
+}
+
 }  // namespace
 
 std::string name_of(const pb::PartitionId& id) { return replicator::to_pattern(replicator::from_proto(id)); }
@@ -131,13 +151,13 @@ std::string fault_view(const pb::Partition& partition, const Timestamp& taken_at
 }
 
 std::string status_view(const pb::Link& link, const Partitions& partitions) {
-  Table table({"PARTITION", "STATE ", "DONE", "LEFT", "MSG/S", "TIME LEFT"});
+  Table table({"PARTITION", "STATE ", "DONE", "LEFT", "MSG/S", "TIME LEFT", "ACK"});
   std::string notes;
   int noted = 0;
   for (const pb::Partition& partition : partitions) {
     table.add({name_of(partition.id()), phase_text(partition.phase()), format_count(partition.counters().copied()),
                partition.lag().has_messages() ? format_count(partition.lag().messages()) : std::string(kUnknown),
-               format_rate(partition.messages_per_second()), time_left(partition)});
+               format_rate(partition.messages_per_second()), time_left(partition), partition.durability()});
     std::string note;
     if (partition.has_fault()) {
       note = fault_view(partition, link.taken_at());
@@ -149,9 +169,13 @@ std::string status_view(const pb::Link& link, const Partitions& partitions) {
           wrap(fmt::format("{}: duplicates are possible, the downstream can't be read back", name_of(partition.id())),
                "  ", "");
     }
+    if (partition.has_pin() && (partition.pin().alarm() || !partition.pin().error().empty())) {
+      note += wrap(fmt::format("{}: {}", name_of(partition.id()), pin_text(partition.pin())), "  ", "");
+    }
     if (note.empty()) continue;
     if (++noted <= kNotesMax) notes += "\n" + note;
   }
+  for (const std::string& line : promises(partitions)) notes += "\n" + wrap(line, "  ", "");
   if (noted > kNotesMax) notes += fmt::format("\n... and {} more; `-o json` has them all\n", noted - kNotesMax);
   if (partitions.empty()) return "\nno partitions\n";
   return "\n" + table.to_string() + notes;

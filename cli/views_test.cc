@@ -95,11 +95,11 @@ TEST(StatusView, IsATableWithWhatWaitsBelow) {
   const auto link = sample();
   const std::string text = status_view(replicator::to_proto(link, false), answer(link).partitions());
   EXPECT_EQ(text, R"(
-PARTITION        STATE           DONE     LEFT   MSG/S  TIME LEFT
-orders/events/0  copying    1,234,567   98,765  12,346         8s
-orders/events/1  caught up  1,234,567        0       0          -
-orders/events/2  retrying   1,234,567  unknown       0    unknown
-orders/events/3  fault      1,234,567     500M       0    unknown
+PARTITION        STATE           DONE     LEFT   MSG/S  TIME LEFT     ACK
+orders/events/0  copying    1,234,567   98,765  12,346         8s  memory
+orders/events/1  caught up  1,234,567        0       0          -  memory
+orders/events/2  retrying   1,234,567  unknown       0    unknown  memory
+orders/events/3  fault      1,234,567     500M       0    unknown  memory
 
 orders/events/2: poll orders/events/2: connection refused; trying again in 8 s
 
@@ -112,6 +112,9 @@ orders/events/3: fault retention, 3m 0s ago
       readable upstream offset; what is missing stays missing
     iggy-replicate resolve orders/events/3 --as retry
       looks again and goes on if the cause is gone; changes nothing else
+
+ack memory: acknowledged from the server's memory: a crash of the downstream may
+  lose what it had not saved; such a lost tail is found and sent again
 )");
   expect_narrow(text);
 }

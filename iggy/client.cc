@@ -359,7 +359,8 @@ base::Task<base::Status> PooledClient::introduce(Slot& slot, HostPort host, Conn
   const Dialect dialect = *dialect_;
   const base::Error late(kTimeout, "connect", host.to_string(), "logged in, but the next question was not answered");
   if (slot.role == Role::kControl) {
-    ServerIdentity identity{dialect, std::move(logged_in.server_version), std::move(host)};
+    ServerIdentity identity{dialect, std::move(logged_in.server_version), std::move(host), {}};
+    if (const auto* named = std::get_if<Password>(&target_.credentials)) identity.user = named->username;
     if (dialect == Dialect::kLegacy) {  // needs the right read_servers: without it the version stays unknown
       auto asking = with_deadline(clock_, deadline, connection->call(GetStats{}), late);
       auto stats = co_await std::move(asking);

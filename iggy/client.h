@@ -43,6 +43,7 @@ struct ServerIdentity {
   Dialect dialect = Dialect::kLegacy;
   std::string version;  // "0.8.0", "0.9.0-edge.5"; empty when the right to read it is missing (legacy)
   HostPort endpoint;    // the address in use
+  std::string user;     // logged in by name; empty with a token
 };
 
 struct SendAck {

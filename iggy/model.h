@@ -18,7 +18,9 @@ namespace iggy {
 // vectors.
 using Ident = std::variant<std::uint32_t, std::string>;
 
-enum class ConsumerKind : std::uint8_t { kConsumer = 1, kGroup = 2 };
+// kExternalGroup: offsets under a group name, without membership; servers from 0.10 on. We encode it, and refuse to
+// send it to a server that has no such kind (requests.h).
+enum class ConsumerKind : std::uint8_t { kConsumer = 1, kGroup = 2, kExternalGroup = 3 };
 struct Consumer {
   ConsumerKind kind = ConsumerKind::kConsumer;
   Ident id = 0U;

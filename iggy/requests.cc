@@ -66,4 +66,20 @@ constexpr std::array<std::string_view, std::variant_size_v<Request>> kNames = {
 
 std::string_view name_of(const Request& request) { return kNames[request.index()]; }
 
+base::Status refuse_external_group(const Request& request) {
+  const bool external = std::visit(
+      [](const auto& each) {
+        if constexpr (requires { each.consumer; }) {
+          return each.consumer.kind == ConsumerKind::kExternalGroup;
+        } else {
+          return false;
+        }
+      },
+      request);
+  if (!external) return base::ok();
+  return base::Error(base::ErrorCode::kUnsupported, "encode", std::string(name_of(request)),
+                     "external groups (kind 3) are there from server 0.10 on",
+                     "store the position as a plain consumer's");
+}
+
 }  // namespace iggy

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/record.h"
+#include "base/result.h"
 #include "iggy/model.h"
 
 namespace iggy {
@@ -220,6 +221,9 @@ using Request =
                  StoreConsumerOffset, DeleteConsumerOffset, GetGroup, GetGroups, CreateGroup, DeleteGroup, JoinGroup,
                  LeaveGroup, SyncGroup, AttachConsumerSession, GetPollRouting, PollMessagesOnPrimary,
                  GetConsumerOffsetRouting>;
+
+// kUnsupported when it names a consumer of kind 3: no server of a dialect that is spoken here has external groups.
+base::Status refuse_external_group(const Request& request);
 
 // "poll_messages", "create_topic", … for logs and errors.
 std::string_view name_of(const Request& request);

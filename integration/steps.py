@@ -138,6 +138,13 @@ def run_once(lab, appliance, *flags, seconds=30):
     return code, appliance.log_since(begin)
 
 
+def look(lab, verb, upstream, downstream, *flags):
+    return lab.call(
+        [REPLICATE, verb, f"--upstream={upstream}", f"--downstream={downstream}", f"--state={lab.folder}/x.db"]
+        + ["--connect-timeout=500ms", "--read-timeout=500ms", *flags]
+    )
+
+
 def resolve(appliance, way, partition=0):
     """Takes an exit and waits until it was carried out: by the partition's next look, not by the command."""
     appliance.resolve({"id": {"stream": STREAM, "topic": TOPIC, "partition": partition}}, way)

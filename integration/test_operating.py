@@ -162,13 +162,6 @@ class Listener:
 HTTP = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n400 Bad Request"
 
 
-def look(lab, verb, upstream, downstream, *flags):
-    return lab.call(
-        [REPLICATE, verb, f"--upstream={upstream}", f"--downstream={downstream}", f"--state={lab.folder}/x.db"]
-        + ["--connect-timeout=500ms", "--read-timeout=500ms", *flags]
-    )
-
-
 @pytest.fixture
 def certificate(lab):
     """A certificate authority and a certificate for localhost and 127.0.0.1 from it; another authority beside."""

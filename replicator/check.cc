@@ -10,8 +10,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "replicator/check_rights.h"
 #include "replicator/model/fault.h"
 #include "replicator/run.h"
+#include "replicator/topics/durability.h"
 #include "replicator/topics/reconciler.h"
 #include "state/sqlite_store.h"
 
@@ -28,6 +30,7 @@ iggy::ClientOptions look_options(const Config& config) {
   iggy::ClientOptions options;
   options.connect_timeout = config.connect_timeout;
   options.read_timeout = std::min<base::Duration>(config.read_timeout, std::chrono::seconds(10));
+  options.send_timeout = options.read_timeout;
   return options;
 }
 
@@ -85,20 +88,6 @@ base::Task<bool> check_end(std::string side, iggy::Client& client, CheckReport& 
   add(report, side, "server", Verdict::kOk,
       fmt::format("{}, speaks {}", server->version.empty() ? "version unknown (needs read_servers)" : server->version,
                   iggy::to_string(server->dialect)));
-  auto listing = client.call(iggy::GetStreams{});
-  auto streams = co_await std::move(listing);
-  add(report, side, "right to list streams", streams ? Verdict::kOk : Verdict::kWarn,
-      streams ? "yes" : "no: rules must name their streams (" + streams.error().to_string() + ")");
-  if (side == "downstream") {
-    auto asking = client.call(iggy::GetClients{});
-    auto clients = co_await std::move(asking);
-    add(report, side, "right to see connections", clients ? Verdict::kOk : Verdict::kWarn,
-        clients ? "yes: an uncertain send is settled by proof"
-                : "no read_servers: an uncertain send is settled by two equal looks a second apart");
-    add(report, side, "acknowledgment", Verdict::kWarn,
-        "ack = memory: what the downstream acknowledged may be lost by it in a crash; such a lost tail is found and "
-        "sent again");
-  }
   co_return true;
 }
 
@@ -154,25 +143,36 @@ base::Task<std::vector<Unclaimed>> find_unclaimed(iggy::Client& downstream, cons
   co_return found;
 }
 
-base::Task<base::Result<Topology>> look_at_topics(Ends& ends, const Config& config) {
-  auto rules = Rules::compile(config.topics, config.exclude, config.rename, config.marker);
-  CO_RETURN_IF_ERROR(rules);
+base::Task<base::Result<Topology>> look_at_topics(Ends& ends, const Config& config, const Rules& rules) {
   ReconcileOptions options;
   options.dry_run = true;
   options.known = known_partitions(config);
   options.link_is_new = options.known.empty();
-  auto looking = reconcile(*ends.upstream, *ends.downstream, *rules, config, std::move(options));
+  auto looking = reconcile(*ends.upstream, *ends.downstream, rules, config, std::move(options));
   co_return co_await std::move(looking);
 }
 
-base::Task<void> check_both(Ends& ends, const Config& config, CheckReport& report) {
+base::Task<void> check_both(Ends& ends, const Config& config, const Rules& rules, CheckReport& report) {
   auto upstream_call = check_end("upstream", *ends.upstream, report);
   const bool upstream = co_await std::move(upstream_call);
   auto downstream_call = check_end("downstream", *ends.downstream, report);
   const bool downstream = co_await std::move(downstream_call);
+  if (downstream) {
+    auto asking = can_keep(*ends.downstream, config.ack);
+    auto kept = co_await std::move(asking);
+    const Verdict verdict = !kept ? Verdict::kFail : config.ack == Ack::kMemory ? Verdict::kWarn : Verdict::kOk;
+    add(report, "downstream", "acknowledgment", verdict,
+        kept ? fmt::format("ack = {}: {}", to_string(config.ack), survives(config.ack)) : kept.error().to_string());
+  }
+  if (const base::Status storable = can_store_as(config); !storable) {
+    add(report, "upstream", "position", Verdict::kFail, storable.error().to_string());
+  }
   if (upstream && downstream) {
-    auto looking = look_at_topics(ends, config);
+    auto looking = look_at_topics(ends, config, rules);
     auto topology = co_await std::move(looking);
+    const Topology seen = topology ? *topology : Topology{};
+    auto checking = check_rights(*ends.upstream, *ends.downstream, rules, seen, report);
+    co_await std::move(checking);
     if (!topology) {
       add(report, "link", "topics", Verdict::kFail, topology.error().to_string());
     } else {
@@ -193,13 +193,13 @@ base::Task<void> check_both(Ends& ends, const Config& config, CheckReport& repor
   co_await std::move(closing);
 }
 
-base::Task<base::Result<PlanReport>> look_and_plan(Ends& ends, const Config& config) {
+base::Task<base::Result<PlanReport>> look_and_plan(Ends& ends, const Config& config, const Rules& rules) {
   for (iggy::Client* client : {ends.upstream.get(), ends.downstream.get()}) {
     auto connecting = client->connect();
     auto server = co_await std::move(connecting);
     CO_RETURN_IF_ERROR(server);
   }
-  auto looking = look_at_topics(ends, config);
+  auto looking = look_at_topics(ends, config, rules);
   auto topology = co_await std::move(looking);
   CO_RETURN_IF_ERROR(topology);
   PlanReport report;
@@ -230,12 +230,16 @@ base::Task<base::Result<PlanReport>> look_and_plan(Ends& ends, const Config& con
   co_return report;
 }
 
-base::Task<base::Result<PlanReport>> plan_both(Ends& ends, const Config& config) {
-  auto planning = look_and_plan(ends, config);
+base::Task<base::Result<PlanReport>> plan_both(Ends& ends, const Config& config, const Rules& rules) {
+  auto planning = look_and_plan(ends, config, rules);
   auto report = co_await std::move(planning);
   auto closing = close_both(ends);
   co_await std::move(closing);
   co_return report;
+}
+
+base::Result<Rules> rules_of(const Config& config) {
+  return Rules::compile(config.topics, config.exclude, config.rename, config.marker);
 }
 
 base::Result<Ends> make_ends(asio::io_context& io, base::Clock& clock, const Config& config) {
@@ -258,7 +262,9 @@ base::Result<CheckReport> check_link(const Config& config) {
   const auto clock = base::system_clock(io);
   auto ends = make_ends(io, *clock, config);
   if (!ends) return std::move(ends).error();
-  asio::co_spawn(io, check_both(*ends, config, report), [&io](std::exception_ptr escaped) {
+  auto rules = rules_of(config);
+  if (!rules) return std::move(rules).error();
+  asio::co_spawn(io, check_both(*ends, config, *rules, report), [&io](std::exception_ptr escaped) {
     if (escaped) std::rethrow_exception(escaped);
     io.stop();
   });
@@ -271,12 +277,15 @@ base::Result<PlanReport> plan_link(const Config& config) {
   const auto clock = base::system_clock(io);
   auto ends = make_ends(io, *clock, config);
   if (!ends) return std::move(ends).error();
+  auto rules = rules_of(config);
+  if (!rules) return std::move(rules).error();
   base::Result<PlanReport> report = PlanReport{};
-  asio::co_spawn(io, plan_both(*ends, config), [&](std::exception_ptr escaped, base::Result<PlanReport> result) {
-    if (escaped) std::rethrow_exception(escaped);
-    report = std::move(result);
-    io.stop();
-  });
+  asio::co_spawn(io, plan_both(*ends, config, *rules),
+                 [&](std::exception_ptr escaped, base::Result<PlanReport> result) {
+                   if (escaped) std::rethrow_exception(escaped);
+                   report = std::move(result);
+                   io.stop();
+                 });
   io.run();
   return report;
 }

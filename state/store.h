@@ -141,6 +141,7 @@ struct PartitionNote {
   std::optional<FaultRow> fault;
   std::optional<Desired> desired;
   std::optional<Incarnation> up_created, down_created;
+  std::optional<std::string> durability;
   Counters added;
   std::vector<GapRow> gaps;
 };

@@ -147,6 +147,7 @@ base::Status TransactionWriter::write_note(const PartitionNote& note, Applied& a
   if (note.desired) row.desired = *note.desired;
   if (note.up_created) row.up_created = *note.up_created;
   if (note.down_created) row.down_created = *note.down_created;
+  if (note.durability) row.durability = *note.durability;
   add(row.counters, note.added);
   RETURN_IF_ERROR(rows::write_partition(put_, (*found)->id, row));
   return append_gaps((*found)->id, row, note.gaps);

@@ -165,7 +165,11 @@ Ident ident(const json& value) {
 }
 
 Consumer consumer(const json& value) {
-  return {value.at("kind") == "consumer" ? ConsumerKind::kConsumer : ConsumerKind::kGroup, ident(value.at("id"))};
+  const std::string kind = value.at("kind");
+  return {kind == "consumer"         ? ConsumerKind::kConsumer
+          : kind == "consumer_group" ? ConsumerKind::kGroup
+                                     : ConsumerKind::kExternalGroup,
+          ident(value.at("id"))};
 }
 
 PollStrategy strategy(const json& value) {

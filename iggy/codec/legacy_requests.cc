@@ -525,6 +525,7 @@ RequestHeader read_request_header(base::ByteView bytes) {
 }
 
 base::Result<base::Bytes> encode_request(const Request& request) {
+  RETURN_IF_ERROR(refuse_external_group(request));
   base::Bytes frame(kHeaderSize);
   Encoder encoder(frame);
   const std::uint32_t code = std::visit(encoder, request);

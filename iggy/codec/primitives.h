@@ -3,7 +3,7 @@
 //
 //   Name          | length u8 1..255 | UTF-8 |
 //   Ident         | kind u8 | length u8 | value |          1 number: 4 bytes; 2 name: 1..255 bytes
-//   Consumer      | kind u8 | Ident |                      1 consumer, 2 group
+//   Consumer      | kind u8 | Ident |                      1 consumer, 2 group; 3 external group is written, never read
 //   Partitioning  | kind u8 | length u8 | value |          1 balanced: 0; 2 partition: 4 bytes; 3 key: 1..255 bytes
 //   Strategy      | kind u8 1..5 | value u64 |
 //   optional part.| flag u8 | u32 |                        present only if flag is 1; always 5 bytes

@@ -480,6 +480,7 @@ base::Result<base::Bytes> encode_body(const Request& request) {
 
 base::Result<base::Bytes> encode_request(const Request& request, const RequestIdentity& identity) {
   base::check(!identity.client.is_zero(), "a client id is never 0");
+  RETURN_IF_ERROR(refuse_external_group(request));
   const auto [operation, code] = address_of(request);
   base::Bytes frame(kHeaderSize);
   RETURN_IF_ERROR(write_body(request, frame));

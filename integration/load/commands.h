@@ -52,7 +52,9 @@ enum class Deed : std::uint8_t {
   kAddPartitions,
   kCreateUser,
   kSetRights,
-  kCreateToken,  // of the user who is logged in; printed
+  kDeleteUser,
+  kStoredOffset,  // of the consumer `name`, of every partition; printed
+  kCreateToken,   // of the user who is logged in; printed
 };
 struct ManageOptions {
   iggy::ConnectionString url;
@@ -61,7 +63,7 @@ struct ManageOptions {
   std::uint32_t partitions = 1;
   std::uint64_t expiry_seconds = 0;  // 0 = never
   std::string name, password;        // of a user; of a token
-  std::string rights = "none";       // global ones, by name, separated by commas
+  std::string rights = "none";       // "read_servers,orders:read_stream,orders/events:send_messages"
 };
 int run_manage(const ManageOptions& options);
 

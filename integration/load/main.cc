@@ -111,13 +111,19 @@ int main(int argc, char** argv) {
   topic_deed("add-partitions", load::Deed::kAddPartitions, "behind those that are there")
       ->add_option("COUNT", manage.partitions)
       ->required();
-  CLI::App* const user = deed("create-user", load::Deed::kCreateUser, "with global rights");
+  topic_deed("stored-offset", load::Deed::kStoredOffset, "prints those of a consumer, a line per partition")
+      ->add_option("CONSUMER", manage.name)
+      ->required();
+  CLI::App* const user =
+      deed("create-user", load::Deed::kCreateUser, "with rights, everywhere or on a stream or topic");
   user->add_option("NAME", manage.name)->required();
   user->add_option("PASSWORD", manage.password)->required();
-  user->add_option("--rights", manage.rights, "read_streams,poll_messages,… or none")->capture_default_str();
-  CLI::App* const rights = deed("set-rights", load::Deed::kSetRights, "replaces the global rights of a user");
+  user->add_option("--rights", manage.rights, "poll_messages,orders:read_stream,orders/events:send_messages,… or none")
+      ->capture_default_str();
+  CLI::App* const rights = deed("set-rights", load::Deed::kSetRights, "replaces all rights of a user");
   rights->add_option("NAME", manage.name)->required();
   rights->add_option("RIGHTS", manage.rights)->required();
+  deed("delete-user", load::Deed::kDeleteUser, "and end its logins")->add_option("NAME", manage.name)->required();
   deed("create-token", load::Deed::kCreateToken, "prints a personal access token of the user in the URL")
       ->add_option("NAME", manage.name)
       ->required();

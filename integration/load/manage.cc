@@ -13,26 +13,85 @@ namespace {
 
 using iggy::Permissions;
 
+template <class T>
 struct Right {
   std::string_view name;
-  bool Permissions::* flag;
+  bool T::* flag;
 };
 constexpr std::array kRights = {
-    Right{"manage_servers", &Permissions::manage_servers}, Right{"read_servers", &Permissions::read_servers},
-    Right{"manage_users", &Permissions::manage_users},     Right{"read_users", &Permissions::read_users},
-    Right{"manage_streams", &Permissions::manage_streams}, Right{"read_streams", &Permissions::read_streams},
-    Right{"manage_topics", &Permissions::manage_topics},   Right{"read_topics", &Permissions::read_topics},
-    Right{"poll_messages", &Permissions::poll_messages},   Right{"send_messages", &Permissions::send_messages},
+    Right<Permissions>{"manage_servers", &Permissions::manage_servers},
+    Right<Permissions>{"read_servers", &Permissions::read_servers},
+    Right<Permissions>{"manage_users", &Permissions::manage_users},
+    Right<Permissions>{"read_users", &Permissions::read_users},
+    Right<Permissions>{"manage_streams", &Permissions::manage_streams},
+    Right<Permissions>{"read_streams", &Permissions::read_streams},
+    Right<Permissions>{"manage_topics", &Permissions::manage_topics},
+    Right<Permissions>{"read_topics", &Permissions::read_topics},
+    Right<Permissions>{"poll_messages", &Permissions::poll_messages},
+    Right<Permissions>{"send_messages", &Permissions::send_messages},
 };
 
-// "read_streams,poll_messages"; "none" = no right at all.
-base::Result<Permissions> parse_rights(const std::string& text) {
+constexpr std::array kStreamRights = {
+    Right<Permissions::OfStream>{"manage_stream", &Permissions::OfStream::manage_stream},
+    Right<Permissions::OfStream>{"read_stream", &Permissions::OfStream::read_stream},
+    Right<Permissions::OfStream>{"manage_topics", &Permissions::OfStream::manage_topics},
+    Right<Permissions::OfStream>{"read_topics", &Permissions::OfStream::read_topics},
+    Right<Permissions::OfStream>{"poll_messages", &Permissions::OfStream::poll_messages},
+    Right<Permissions::OfStream>{"send_messages", &Permissions::OfStream::send_messages},
+};
+constexpr std::array kTopicRights = {
+    Right<Permissions::OfTopic>{"manage_topic", &Permissions::OfTopic::manage_topic},
+    Right<Permissions::OfTopic>{"read_topic", &Permissions::OfTopic::read_topic},
+    Right<Permissions::OfTopic>{"poll_messages", &Permissions::OfTopic::poll_messages},
+    Right<Permissions::OfTopic>{"send_messages", &Permissions::OfTopic::send_messages},
+};
+
+template <class T, std::size_t n>
+base::Status grant(T& to, const std::array<Right<T>, n>& rights, const std::string& name) {
+  const auto right = std::ranges::find(rights, name, &Right<T>::name);
+  if (right == rights.end()) return base::Error(base::ErrorCode::kInvalidArgument, "rights", name, "no such right");
+  to.*right->flag = true;
+  return base::ok();
+}
+
+// The entry of `id`, made when it is not there yet.
+template <class T>
+T& entry(std::vector<T>& entries, std::uint32_t id) {
+  const auto found = std::ranges::find(entries, id, &T::id);
+  if (found != entries.end()) return *found;
+  entries.emplace_back().id = id;
+  return entries.back();
+}
+
+base::Error not_there(const std::string& place) {
+  return {base::ErrorCode::kNotFound, "rights", place, "is not there; rights are kept by its number"};
+}
+
+// One right on a stream or topic: "orders" or "orders/events".
+base::Status grant_on(BlockingClient& client, Permissions& to, const std::string& place, const std::string& right) {
+  const std::size_t slash = place.find('/');
+  const std::string name = place.substr(0, slash);
+  const auto stream_reply = client.call(iggy::GetStream{name});
+  if (!stream_reply) return stream_reply.error();
+  const auto* stream = std::get_if<iggy::StreamDetails>(&*stream_reply);
+  if (stream == nullptr) return not_there(name);
+  Permissions::OfStream& of_stream = entry(to.streams, stream->stream.id);
+  if (slash == std::string::npos) return grant(of_stream, kStreamRights, right);
+  const auto topic = std::ranges::find(stream->topics, place.substr(slash + 1), &iggy::Topic::name);
+  if (topic == stream->topics.end()) return not_there(place);
+  return grant(entry(of_stream.topics, topic->id), kTopicRights, right);
+}
+
+// "read_servers,orders:read_stream,orders/events:send_messages"; "none" = no right at all.
+base::Result<Permissions> parse_rights(BlockingClient& client, const std::string& text) {
   Permissions rights;
   std::istringstream words(text == "none" ? "" : text);
   for (std::string word; std::getline(words, word, ',');) {
-    const auto* const right = std::ranges::find(kRights, word, &Right::name);
-    if (right == kRights.end()) return base::Error(base::ErrorCode::kInvalidArgument, "rights", word, "no such right");
-    rights.*right->flag = true;
+    const std::size_t colon = word.find(':');
+    const base::Status granted = colon == std::string::npos
+                                     ? grant(rights, kRights, word)
+                                     : grant_on(client, rights, word.substr(0, colon), word.substr(colon + 1));
+    if (!granted) return granted.error();
   }
   return rights;
 }
@@ -46,9 +105,23 @@ base::Result<iggy::Reply> create_topic(BlockingClient& client, const ManageOptio
   return client.call(iggy::CreateTopic{options.topic.stream, options.topic.topic, options.partitions, settings});
 }
 
+// "0 41", a line per partition that has one.
+base::Result<iggy::Reply> print_stored_offsets(BlockingClient& client, const ManageOptions& options) {
+  auto topic = client.call(iggy::GetTopic{options.topic.stream, options.topic.topic});
+  const auto* details = topic ? std::get_if<iggy::TopicDetails>(&*topic) : nullptr;
+  for (std::uint32_t id = 0; details != nullptr && id < details->partitions.size(); ++id) {
+    const iggy::Consumer consumer{iggy::ConsumerKind::kConsumer, options.name};
+    const auto reply = client.call(iggy::GetConsumerOffset{consumer, options.topic.stream, options.topic.topic, id});
+    if (!reply) return reply.error();
+    if (const auto* stored = std::get_if<iggy::ConsumerOffset>(&*reply))
+      fmt::print("{} {}\n", id, stored->stored_offset);
+  }
+  return topic;
+}
+
 base::Result<iggy::Reply> carry_out(BlockingClient& client, const ManageOptions& options) {
   const auto& [stream, topic] = options.topic;
-  const auto rights = parse_rights(options.rights);
+  const auto rights = parse_rights(client, options.rights);
   if (!rights) return rights.error();
   switch (options.deed) {
     case Deed::kCreateTopic:
@@ -68,6 +141,10 @@ base::Result<iggy::Reply> carry_out(BlockingClient& client, const ManageOptions&
     }
     case Deed::kSetRights:
       return client.call(iggy::UpdatePermissions{options.name, *rights});
+    case Deed::kStoredOffset:
+      return print_stored_offsets(client, options);
+    case Deed::kDeleteUser:
+      return client.call(iggy::DeleteUser{options.name});
     case Deed::kCreateToken:
       return client.call(iggy::CreateToken{options.name, 0});
   }

@@ -41,7 +41,7 @@ Broker::Broker(BrokerOptions options)
             .created_at = now(),
             .name = options_.username,
             .password = options_.password,
-            .permissions = all_permissions(),
+            .permissions = iggy::all_permissions(),
             .tokens = {}};
     store(root);
   }

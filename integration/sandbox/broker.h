@@ -12,13 +12,15 @@
 
 #include "iggy/replies.h"
 #include "iggy/requests.h"
+#include "iggy/rights.h"
 #include "integration/sandbox/broker_state.h"
 #include "integration/sandbox/journal.h"
 #include "integration/sandbox/outcome.h"
-#include "integration/sandbox/permissions.h"
 #include "integration/sandbox/profile.h"
 
 namespace sandbox {
+
+using iggy::Access;
 
 struct BrokerOptions {
   Profile profile;

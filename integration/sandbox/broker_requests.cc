@@ -123,16 +123,23 @@ struct Handlers {
     const UserState* user = broker.find_user(r.user);
     if (user == nullptr) return refuse(status::kNotFound);
     if (user->id == 0) return refuse(status::kCannotDeleteUser);
-    broker.user_ids_.release(user->id);
-    broker.journal_.erase("user/" + std::to_string(user->id));
-    broker.users_.erase(user->id);
+    const std::uint32_t id = user->id;
+    for (Caller* other : broker.callers_)
+      if (other->user == id) broker.logout(*other);
+    broker.user_ids_.release(id);
+    broker.journal_.erase("user/" + std::to_string(id));
+    broker.users_.erase(id);
     return iggy::Done{};
   }
   Answer operator()(const iggy::UpdateUser& r) {
     if (!may(Access::kManageUsers)) return refuse(status::kUnauthorized);
     UserState* user = broker.find_user(r.user);
     if (user == nullptr) return refuse(status::kNotFound);
-    if (r.name) user->name = *r.name;
+    if (r.name) {
+      if (const UserState* other = broker.find_user(*r.name); other != nullptr && other != user)
+        return refuse(status::kUserExists);
+      user->name = *r.name;
+    }
     if (r.status) user->status = *r.status;
     broker.store(*user);
     return iggy::Done{};
@@ -150,6 +157,7 @@ struct Handlers {
     if (user == nullptr) return refuse(status::kNotFound);
     if (user->id != caller.user && !may(Access::kManageUsers)) return refuse(status::kUnauthorized);
     if (user->password != r.current) return refuse(status::kInvalidCredentials);
+    if (r.fresh.size() < 3 || r.fresh.size() > 100) return refuse(status::kInvalidPassword);
     user->password = r.fresh;
     broker.store(*user);
     return iggy::Done{};

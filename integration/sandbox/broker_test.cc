@@ -328,6 +328,36 @@ TEST_P(EveryVersion, RightsAreChecked) {
   EXPECT_EQ(f.poll(0, 1)->count, 1U);
 }
 
+TEST_P(EveryVersion, AGrantOnATopicReachesNoOther) {
+  Fixture f(GetParam());
+  f.make();
+  f.ask(iggy::CreateTopic{.stream = "s", .name = "other", .settings = {}}).value();
+  iggy::Permissions only_poll;
+  only_poll.streams.push_back({.id = 0, .topics = {{.id = 0, .poll_messages = true}}});
+  f.ask(iggy::CreateUser{.name = "poller", .password = "poller", .permissions = only_poll, .options = {}}).value();
+  Caller poller;
+  const iggy::LoginUser login{.username = "poller", .password = "poller", .client_version = {}, .context = {}};
+  f.broker->connect(poller);
+  ASSERT_TRUE(f.broker->login(poller, login).has_value());
+  const auto poll = [&](const char* topic) {
+    return f.broker->poll(
+        poller, iggy::PollMessages{.consumer = {}, .stream = "s", .topic = topic, .partition = 0, .strategy = {}});
+  };
+  EXPECT_TRUE(poll("t").has_value());
+  EXPECT_EQ(poll("other").error(), status::kUnauthorized);
+  EXPECT_EQ(poll("nowhere").error(), status::kTopicNotFound) << "what is missing is said before what is forbidden";
+  EXPECT_EQ(f.broker->handle(poller, iggy::GetTopic{.stream = "s", .topic = "t"}).error(), status::kUnauthorized);
+  // Everybody may read their own rights.
+  const auto self = f.broker->handle(poller, iggy::GetUser{.user = "poller"});
+  EXPECT_EQ(std::get<iggy::UserDetails>(self.value()).permissions, only_poll);
+  EXPECT_EQ(f.broker->handle(poller, iggy::GetUser{.user = "iggy"}).error(), status::kUnauthorized);
+  // A right that is withdrawn is gone at once.
+  f.ask(iggy::UpdatePermissions{.user = "poller", .permissions = std::nullopt}).value();
+  EXPECT_EQ(poll("t").error(), status::kUnauthorized);
+  f.ask(iggy::DeleteUser{.user = "poller"}).value();
+  EXPECT_FALSE(poller.user.has_value()) << "its logins end with it";
+}
+
 TEST(Broker08, FullDiskRefusesThenAcksWhatNobodyCanRead) {
   const TemporaryFolder folder;
   Fixture f("0.8.0", folder.path());

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "replicator/model/config.h"
 #include "replicator/model/fault.h"
 
 namespace replicator {
@@ -284,6 +285,15 @@ pb::Partition to_proto(const PartitionStatus& partition) {
   if (partition.seconds_left) out.set_seconds_left(*partition.seconds_left);
   out.set_queued_bytes(partition.queued_bytes);
   out.set_durability(partition.durability);
+  if (const auto ack = ack_from_name(partition.durability)) out.set_durability_meaning(std::string(survives(*ack)));
+  if (partition.pin) {
+    pb::Pin& pin = *out.mutable_pin();
+    pin.set_next(partition.pin->next);
+    if (partition.pin->messages) pin.set_messages(*partition.pin->messages);
+    pin.set_held_micros(partition.pin->held_micros);
+    pin.set_alarm(partition.pin->alarm);
+    pin.set_error(partition.pin->error);
+  }
   out.set_duplicates_possible(partition.duplicates_possible);
   return out;
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/digest.h"
+#include "replicator/topics/rights.h"
 
 namespace replicator {
 
@@ -16,8 +17,20 @@ iggy::PollStrategy at_offset(std::uint64_t offset) { return {iggy::PollStrategy:
 
 }  // namespace
 
-IggyReader::IggyReader(iggy::Client& client, TopicWatcher& watcher, base::TopicName topic, std::uint32_t partition)
-    : client_(client), watcher_(watcher), topic_(std::move(topic)), partition_(partition) {}
+IggyReader::IggyReader(std::string_view side, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
+                       std::uint32_t partition)
+    : side_(side), client_(client), watcher_(watcher), topic_(std::move(topic)), partition_(partition) {}
+
+base::Error IggyReader::named(base::Error error, iggy::Access access) const {
+  return name_right(std::move(error), side_, client_, access, topic_);
+}
+
+base::Task<base::Result<PartitionView>> IggyReader::view() {
+  auto call = watcher_.fresh(partition_);
+  auto view = co_await std::move(call);
+  if (!view) co_return named(std::move(view).error(), iggy::Access::kReadTopic);
+  co_return view;
+}
 
 base::Task<base::Result<Polled>> IggyReader::poll(iggy::PollStrategy strategy, std::uint32_t count) {
   iggy::PollMessages request;
@@ -29,7 +42,7 @@ base::Task<base::Result<Polled>> IggyReader::poll(iggy::PollStrategy strategy, s
   request.count = count;
   auto call = client_.call(std::move(request), iggy::Role::kPoll, partition_);
   auto reply = co_await std::move(call);
-  CO_RETURN_IF_ERROR(reply);
+  if (!reply) co_return named(std::move(reply).error(), iggy::Access::kPoll);
   auto* polled = std::get_if<iggy::PolledMessages>(&*reply);
   if (polled == nullptr) {
     co_return base::Error(base::ErrorCode::kMalformed, "poll", topic_.to_string(), "the answer to a poll is none");
@@ -38,7 +51,7 @@ base::Task<base::Result<Polled>> IggyReader::poll(iggy::PollStrategy strategy, s
 }
 
 IggySource::IggySource(iggy::Client& client, TopicWatcher& watcher, base::PartitionKey key, std::string mint_ids_for)
-    : reader_(client, watcher, key.topic, key.partition),
+    : reader_("upstream", client, watcher, key.topic, key.partition),
       key_(std::move(key)),
       mint_ids_for_(std::move(mint_ids_for)) {}
 
@@ -53,7 +66,7 @@ base::Task<base::Result<Polled>> IggySource::read(iggy::PollStrategy strategy, s
   co_return polled;
 }
 
-base::Task<base::Result<PartitionView>> IggySource::view() { return reader_.watcher().fresh(reader_.partition()); }
+base::Task<base::Result<PartitionView>> IggySource::view() { return reader_.view(); }
 base::Task<base::Result<Polled>> IggySource::poll(std::uint64_t from, std::uint32_t count) {
   return read(at_offset(from), count);
 }
@@ -63,22 +76,26 @@ base::Task<base::Result<Polled>> IggySource::at_time(std::uint64_t micros) {
 }
 std::optional<Observed> IggySource::observed() const { return reader_.watcher().observed(reader_.partition()); }
 base::Task<base::Result<PartitionView>> IggySource::wait_for_change(PartitionView seen, base::Duration at_most) {
-  return reader_.watcher().wait_for_change(reader_.partition(), seen, at_most);
+  auto call = reader_.watcher().wait_for_change(reader_.partition(), seen, at_most);
+  auto view = co_await std::move(call);
+  if (!view) co_return reader_.named(std::move(view).error(), iggy::Access::kReadTopic);
+  co_return view;
 }
 
 IggySink::IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
-                   std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout,
-                   std::function<bool()> may_send)
+                   std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout, Ack ack,
+                   std::function<base::Status()> may_send)
     : clock_(clock),
       client_(client),
-      reader_(client, watcher, topic, partition),
+      reader_("downstream", client, watcher, topic, partition),
       topic_(std::move(topic)),
       partition_(partition),
       batch_bytes_(batch_bytes),
       fence_timeout_(fence_timeout),
+      ack_(ack),
       may_send_(std::move(may_send)) {}
 
-base::Task<base::Result<PartitionView>> IggySink::view() { return reader_.watcher().fresh(partition_); }
+base::Task<base::Result<PartitionView>> IggySink::view() { return reader_.view(); }
 base::Task<base::Result<Polled>> IggySink::read(std::uint64_t from, std::uint32_t count) {
   return reader_.poll(at_offset(from), count);
 }
@@ -89,16 +106,16 @@ base::Result<std::size_t> IggySink::fit(std::span<const base::Record> records) c
 }
 
 base::Task<base::Result<Acked>> IggySink::send(std::span<const base::Record> records) {
-  if (may_send_ && !may_send_()) {
-    co_return base::Error(base::ErrorCode::kNotAccepted, "send", topic_.to_string(),
-                          "the link's record downstream could not be confirmed lately: another process may write");
+  if (may_send_) {
+    auto allowed = may_send_();
+    CO_RETURN_IF_ERROR(allowed);
   }
   auto frame = iggy::encode_send(client_.server().dialect, topic_, partition_, records);
   CO_RETURN_IF_ERROR(frame);
   const auto count = static_cast<std::uint32_t>(records.size());
   auto call = client_.send(topic_, partition_, std::move(*frame), count, partition_, &trace_);
   auto ack = co_await std::move(call);
-  CO_RETURN_IF_ERROR(ack);
+  if (!ack) co_return reader_.named(std::move(ack).error(), iggy::Access::kSend);
   co_return Acked{ack->end.value_or(0), ack->end.has_value()};
 }
 
@@ -107,6 +124,21 @@ base::Task<base::Status> IggySink::open() {
   auto opened = co_await std::move(opening);
   CO_RETURN_IF_ERROR(opened);
   trace_ = *opened;
+  co_return base::ok();
+}
+
+// On the connection that the sends went to: when it has answered and is still that one, the server that flushed is the
+// server that acked.
+base::Task<base::Status> IggySink::flush() {
+  if (!flushes()) co_return base::ok();
+  const base::Error lost(base::ErrorCode::kConnectionLost, "flush", topic_.to_string(),
+                         "the connection that the sends went to was lost before they were flushed");
+  if (!is_open()) co_return lost;
+  auto call =
+      client_.call(iggy::FlushUnsaved{topic_.stream, topic_.topic, partition_, true}, iggy::Role::kSend, partition_);
+  auto reply = co_await std::move(call);
+  if (!reply) co_return reader_.named(std::move(reply).error(), iggy::Access::kSend);
+  if (!is_open()) co_return lost;
   co_return base::ok();
 }
 

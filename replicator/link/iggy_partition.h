@@ -8,7 +8,9 @@
 #include <string>
 
 #include "iggy/client.h"
+#include "iggy/rights.h"
 #include "replicator/link/topic_watcher.h"
+#include "replicator/model/config.h"
 #include "replicator/partition/sink.h"
 #include "replicator/partition/source.h"
 
@@ -17,13 +19,19 @@ namespace replicator {
 // Reads one partition of one cluster at explicit offsets.
 class IggyReader {
  public:
-  IggyReader(iggy::Client& client, TopicWatcher& watcher, base::TopicName topic, std::uint32_t partition);
+  // `side`: "upstream" or "downstream", for the sentence that names a missing right.
+  IggyReader(std::string_view side, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
+             std::uint32_t partition);
+  base::Task<base::Result<PartitionView>> view();
   base::Task<base::Result<Polled>> poll(iggy::PollStrategy strategy, std::uint32_t count);
   bool is_legacy() const { return client_.server().dialect == iggy::Dialect::kLegacy; }
   TopicWatcher& watcher() const { return watcher_; }
   std::uint32_t partition() const { return partition_; }
+  // An error of a call that needed `access`: names it when it is missing.
+  base::Error named(base::Error error, iggy::Access access) const;
 
  private:
+  const std::string_view side_;
   iggy::Client& client_;
   TopicWatcher& watcher_;
   const base::TopicName topic_;
@@ -52,10 +60,10 @@ class IggySource final : public Source {
 
 class IggySink final : public Sink {
  public:
-  // `may_send`: asked before every send; false while the link's lease is not proven (marker.h). Empty = always.
+  // `may_send`: asked before every send; kNotAccepted while the link's lease is not proven (marker.h). Empty = always.
   IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
-           std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout,
-           std::function<bool()> may_send);
+           std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout, Ack ack,
+           std::function<base::Status()> may_send);
   bool is_legacy() const override { return reader_.is_legacy(); }
   base::Task<base::Result<PartitionView>> view() override;
   base::Task<base::Result<Polled>> read(std::uint64_t from, std::uint32_t count) override;
@@ -64,6 +72,8 @@ class IggySink final : public Sink {
   base::Task<base::Result<Acked>> send(std::span<const base::Record> records) override;
   base::Task<base::Status> open() override;
   bool is_open() const override { return client_.is_open(trace_); }
+  bool flushes() const override { return ack_ == Ack::kFlush; }
+  base::Task<base::Status> flush() override;
   base::Task<base::Status> settle() override;
 
  private:
@@ -75,7 +85,8 @@ class IggySink final : public Sink {
   const std::uint32_t partition_;
   const std::size_t batch_bytes_;
   const base::Duration fence_timeout_;
-  const std::function<bool()> may_send_;
+  const Ack ack_;
+  const std::function<base::Status()> may_send_;
   iggy::SendTrace trace_;  // the connection that sends go to, since open()
 };
 

@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "replicator/topics/durability.h"
 #include "replicator/topics/upstream_topics.h"
 
 namespace replicator {
@@ -84,6 +85,7 @@ Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, 
       version_(std::move(version)),
       committer_(std::make_unique<Committer>(io, clock, store, committer_options(config_))),
       budget_(io, config_.budget_bytes),
+      upstream_turn_(io),
       pipelines_(io),
       commands_(io),
       background_(io),
@@ -129,6 +131,8 @@ base::Task<base::Status> Supervisor::start() {
   auto rules = Rules::compile(config_.topics, config_.exclude, config_.rename, config_.marker);
   CO_RETURN_IF_ERROR(rules);
   rules_ = std::move(*rules);
+  auto storable = can_store_as(config_);
+  CO_RETURN_IF_ERROR(storable);
   upstream_.status.url = upstream->redacted();
   downstream_.status.url = downstream->redacted();
   upstream_.client = iggy::make_client(io_, clock_, std::move(*upstream), client_options(config_));
@@ -143,7 +147,7 @@ base::Task<base::Status> Supervisor::start() {
   CO_RETURN_IF_ERROR(loaded);
   base::Backoff backoff({config_.retry_initial_backoff, config_.retry_max_backoff}, 4);
   while (true) {
-    auto refusing = refuse_loops();
+    auto refusing = refuse_start();
     auto allowed = co_await std::move(refusing);
     if (allowed) break;
     if (allowed.error().retry() == base::Retry::kNeedsOperator || config_.until_caught_up) co_return allowed;
@@ -152,7 +156,9 @@ base::Task<base::Status> Supervisor::start() {
     co_await std::move(wait);
   }
   auto taking = take_lease();
-  co_return co_await std::move(taking);
+  auto taken = co_await std::move(taking);
+  if (taken && config_.upstream_commit == UpstreamCommit::kAfterAck) background_.spawn(store_upstream());
+  co_return taken;
 }
 
 base::Task<base::Status> Supervisor::connect(End& end) {
@@ -267,6 +273,15 @@ base::Task<base::Status> Supervisor::refuse_loops() {
                           "end the other link, or exclude those topics");
   }
   co_return base::ok();
+}
+
+// What must not begin: promises that an end can't keep, and loops.
+base::Task<base::Status> Supervisor::refuse_start() {
+  auto asking = can_keep(*downstream_.client, config_.ack);
+  auto kept = co_await std::move(asking);
+  CO_RETURN_IF_ERROR(kept);
+  auto refusing = refuse_loops();
+  co_return co_await std::move(refusing);
 }
 
 base::Task<base::Status> Supervisor::save_generation(std::uint64_t generation) {
@@ -407,6 +422,13 @@ TopicWatcher& Supervisor::watcher(End& end, const base::TopicName& topic) {
   return *watcher;
 }
 
+base::Status Supervisor::may_send() const {
+  if (marker_->may_send()) return base::ok();
+  std::string why = "the link's record downstream could not be confirmed lately: another process may write";
+  if (marker_->last_error()) why += fmt::format(" ({})", marker_->last_error()->to_string());
+  return base::Error(base::ErrorCode::kNotAccepted, "send", rules_->marker()->to_string(), std::move(why));
+}
+
 void Supervisor::start_partition(const WantedPartition& wanted) {
   const bool source_legacy = upstream_.client->server().dialect == iggy::Dialect::kLegacy;
   const bool sink_legacy = downstream_.client->server().dialect == iggy::Dialect::kLegacy;
@@ -414,6 +436,8 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   options.batch_bytes = config_.batch_bytes;
   options.uncommitted_batches_max = config_.uncommitted_batches_max;
   options.stuck_after = config_.stuck_after;
+  options.flush_interval = config_.commit_interval;
+  options.resync.durability = to_string(config_.ack);
   options.retry = {config_.retry_initial_backoff, config_.retry_max_backoff};
   options.tally_digest = config_.until_caught_up;
   options.seed = std::hash<std::string>{}(wanted.key.to_string());
@@ -425,13 +449,17 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   Slot& slot = slots_[wanted.key];
   slot.source = std::make_unique<IggySource>(*upstream_.client, watcher(upstream_, wanted.key.topic), wanted.key,
                                              sink_legacy && !source_legacy ? link_.id : std::string());
-  slot.sink =
-      std::make_unique<IggySink>(clock_, *downstream_.client, watcher(downstream_, wanted.downstream),
-                                 wanted.downstream, wanted.key.partition, config_.batch_bytes, config_.fence_timeout,
-                                 marker_ ? [this] { return marker_->may_send(); } : std::function<bool()>());
+  slot.sink = std::make_unique<IggySink>(clock_, *downstream_.client, watcher(downstream_, wanted.downstream),
+                                         wanted.downstream, wanted.key.partition, config_.batch_bytes,
+                                         config_.fence_timeout, config_.ack,
+                                         marker_ ? [this] { return may_send(); } : std::function<base::Status()>());
   slot.pipeline =
       std::make_unique<PartitionPipeline>(io_, clock_, wanted.key, wanted.downstream, *slot.source, *slot.sink, store_,
                                           *committer_, budget_, options, std::move(row));
+  if (config_.upstream_commit == UpstreamCommit::kAfterAck) {
+    slot.upstream_offset.emplace(clock_, *upstream_.client, wanted.key, config_.upstream_commit_consumer,
+                                 config_.pin_alarm_after);
+  }
   pipelines_.spawn(slot.pipeline->run());
 }
 
@@ -450,6 +478,10 @@ base::Task<void> Supervisor::stop_in_order() {
   waiting.spawn(wait_for_pipelines(pipelines_, drained));
   auto in_time = base::wait_until(clock_, drained, deadline);
   co_await std::move(in_time);
+  if (drained.is_set() && config_.upstream_commit == UpstreamCommit::kAfterAck) {
+    auto storing = store_upstream_once();  // what the last commits have moved
+    co_await std::move(storing);
+  }
   if (!drained.is_set()) spdlog::warn("drain_timeout is over: sends in flight are left unresolved");
   for (End* end : {&upstream_, &downstream_}) {
     for (auto& [topic, watcher] : end->watchers) watcher->stop();

@@ -22,6 +22,7 @@
 
 #include "iggy/client.h"
 #include "replicator/link/iggy_partition.h"
+#include "replicator/link/upstream_offset.h"
 #include "replicator/marker/links.h"
 #include "replicator/marker/marker.h"
 #include "replicator/model/commands.h"
@@ -68,8 +69,9 @@ class Supervisor final : public Commands {
     std::unique_ptr<IggySource> source;
     std::unique_ptr<IggySink> sink;
     std::unique_ptr<PartitionPipeline> pipeline;
-    std::optional<std::uint64_t> target;  // until_caught_up: upstream end when first seen
-    bool reached = false;                 // ... and it was there when the run decided to end
+    std::optional<UpstreamOffset> upstream_offset;  // copy.upstream_commit
+    std::optional<std::uint64_t> target;            // until_caught_up: upstream end when first seen
+    bool reached = false;                           // ... and it was there when the run decided to end
   };
   struct Sample {
     base::TimePoint at;
@@ -81,13 +83,17 @@ class Supervisor final : public Commands {
   base::Task<base::Status> connect(End& end);
   base::Task<base::Status> load_link();
   base::Task<base::Status> take_lease();
+  base::Task<base::Status> refuse_start();
   base::Task<base::Status> refuse_loops();
   base::Task<base::Status> save_generation(std::uint64_t generation);
   base::Task<void> hold_lease();
   base::Task<base::Status> reconcile_loop();
   base::Task<base::Status> reconcile_once();
   base::Task<void> stop_in_order();
+  base::Task<void> store_upstream();
+  base::Task<void> store_upstream_once();
   void start_partition(const WantedPartition& wanted);
+  base::Status may_send() const;
   TopicWatcher& watcher(End& end, const base::TopicName& topic);
 
   // supervisor_status.cc
@@ -129,6 +135,7 @@ class Supervisor final : public Commands {
   bool same_cluster_ = false;
   std::unique_ptr<Committer> committer_;
   MemoryBudget budget_;
+  Turn upstream_turn_;  // who stores positions upstream
   std::map<base::PartitionKey, Slot> slots_;
   Topology topology_;
   bool reconciled_ = false;

@@ -66,6 +66,7 @@ void Supervisor::publish() {
   for (const auto& [key, slot] : slots_) {
     PartitionStatus partition = slot.pipeline->status();
     add_rates(partition);
+    if (slot.upstream_offset) partition.pin = slot.upstream_offset->pin();
     status->partitions.push_back(std::move(partition));
   }
   for (const MissingPartition& missing : topology_.missing) {
@@ -74,7 +75,7 @@ void Supervisor::publish() {
     partition.key = missing.key;
     partition.downstream = missing.downstream;
     partition.phase = Phase::kFault;
-    partition.fault.kind = info(missing.permission ? FaultKind::kPermission : FaultKind::kTargetMissing).name;
+    partition.fault.kind = info(missing.fault).name;
     partition.fault.detail = missing.reason;
     partition.waits_for = missing.reason;
     partition.exits = "retried by itself";

@@ -112,6 +112,11 @@ std::vector<std::string> validate(const Config& config) {
   problems.size("copy.budget_bytes", config.budget_bytes, 0, kTiB);
   problems.number("copy.uncommitted_batches_max", config.uncommitted_batches_max, 1, 10'000);
 
+  if (config.upstream_commit == UpstreamCommit::kAfterAck && config.upstream_commit_consumer.empty()) {
+    problems.add("copy.upstream_commit_consumer", "is missing; name the consumer whose offset shows the position");
+  }
+  problems.one_of("copy.upstream_commit_as", config.upstream_commit_as, {"consumer", "external_group"});
+
   problems.duration("time.connect_timeout", config.connect_timeout, milliseconds(10), minutes(10));
   problems.duration("time.read_timeout", config.read_timeout, milliseconds(10), minutes(10));
   problems.duration("time.drain_timeout", config.drain_timeout, milliseconds(0), minutes(10));
@@ -125,6 +130,7 @@ std::vector<std::string> validate(const Config& config) {
                              format_duration(config.retry_initial_backoff)));
   }
   problems.duration("time.stuck_after", config.stuck_after, milliseconds(100), hours(1));
+  problems.duration("time.pin_alarm_after", config.pin_alarm_after, milliseconds(100), hours(24 * 365));
   problems.duration("time.fence_timeout", config.fence_timeout, milliseconds(100), minutes(10));
 
   check_admin(problems, config);

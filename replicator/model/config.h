@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -24,6 +25,16 @@ struct RenameRule {
 };
 
 enum class RetentionCopy : std::uint8_t { kUnlimited, kCopy };
+
+// What the downstream's acknowledgment must prove before a position is committed.
+enum class Ack : std::uint8_t { kMemory, kFlush, kPersisted };
+std::string_view to_string(Ack ack);  // "memory", "flush", "persisted": in configuration, state file and status
+std::optional<Ack> ack_from_name(std::string_view name);
+// What a committed message outlives downstream, one sentence without a full stop.
+std::string_view survives(Ack ack);
+
+// Whether the position is stored upstream too, for tools that watch consumer offsets there. Never read back.
+enum class UpstreamCommit : std::uint8_t { kNever, kAfterAck };
 
 struct Config {
   // Link.
@@ -45,6 +56,10 @@ struct Config {
   std::uint64_t batch_bytes = 4ULL * 1024 * 1024;     // target of one send; 64 KiB … 32 MiB
   std::uint64_t budget_bytes = 256ULL * 1024 * 1024;  // polled and not yet acked, whole process; >= 4 batches
   std::uint32_t uncommitted_batches_max = 64;  // acked and not yet committed, per partition, when the store fails
+  Ack ack = Ack::kMemory;
+  UpstreamCommit upstream_commit = UpstreamCommit::kNever;
+  std::string upstream_commit_consumer;         // name; kAfterAck needs it
+  std::string upstream_commit_as = "consumer";  // "consumer" (kind 1), "external_group" (kind 3; servers from 0.10 on)
 
   // Time.
   base::Duration connect_timeout = std::chrono::seconds(5);
@@ -55,6 +70,7 @@ struct Config {
   base::Duration retry_initial_backoff = std::chrono::seconds(1);
   base::Duration retry_max_backoff = std::chrono::seconds(30);
   base::Duration stuck_after = std::chrono::seconds(30);
+  base::Duration pin_alarm_after = std::chrono::hours(1);  // a stored upstream offset that holds back retention
   base::Duration fence_timeout =
       std::chrono::seconds(10);  // how long to wait for a dead connection to leave the client list
 

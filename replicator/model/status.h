@@ -35,6 +35,15 @@ struct Lag {
   std::uint64_t observed_at = 0;  // wall clock µs of the upstream view it comes from; 0 = never
 };
 
+// Our stored offset upstream (copy.upstream_commit): segments above it are kept, whatever their age.
+struct Pin {
+  std::uint64_t next = 0;                 // the stored offset + 1: everything below is committed here
+  std::optional<std::uint64_t> messages;  // above it upstream, an upper bound; absent = unknown
+  std::uint64_t held_micros = 0;          // how long it has stood below newer messages
+  bool alarm = false;                     // ... for longer than pin_alarm_after, on a topic with retention
+  std::string error;                      // why it can't be moved now; empty = it can
+};
+
 struct PartitionStatus {
   base::PartitionKey key;
   base::TopicName downstream;
@@ -54,6 +63,7 @@ struct PartitionStatus {
   std::optional<double> seconds_left;                    // of a backlog, at the present rate
   std::uint64_t queued_bytes = 0;
   std::string durability = "memory";
+  std::optional<Pin> pin;
   bool duplicates_possible = false;  // the downstream tail can't be read (no right): C5 does not hold
 };
 

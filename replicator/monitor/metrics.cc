@@ -79,6 +79,11 @@ void add_partition(Samples& out, const PartitionStatus& partition) {
   add_count(metric::kSkipped, partition.counters.skipped);
   add_count(metric::kDuplicates, partition.counters.duplicates);
   add_count(metric::kErrors, partition.counters.errors);
+  if (partition.pin) {
+    if (partition.pin->messages) add_count(metric::kPinMessages, *partition.pin->messages);
+    add(metric::kPinSeconds, seconds(partition.pin->held_micros));
+    add(metric::kPinAlarm, partition.pin->alarm ? 1 : 0);
+  }
 }
 
 }  // namespace

@@ -85,12 +85,21 @@ inline constexpr MetricInfo kDuplicates{"iggy_replicate_duplicate_messages_total
                                         "Own duplicates found downstream."};
 inline constexpr MetricInfo kErrors{"iggy_replicate_errors_total", MetricKind::kCounter, kPartition,
                                     "Failed attempts, whatever became of them."};
+inline constexpr MetricInfo kPinMessages{
+    "iggy_replicate_upstream_pin_messages", MetricKind::kGauge, kPartition,
+    "Upstream messages above the offset that is stored there for us; absent when none is stored, or unknown."};
+inline constexpr MetricInfo kPinSeconds{
+    "iggy_replicate_upstream_pin_seconds", MetricKind::kGauge, kPartition,
+    "How long that offset has stood below newer messages; absent when none is stored."};
+inline constexpr MetricInfo kPinAlarm{
+    "iggy_replicate_upstream_pin_alarm", MetricKind::kGauge, kPartition,
+    "1 while it holds back retention for longer than time.pin_alarm_after; absent when none is stored."};
 
 inline constexpr std::array kAll = {
-    kBuild,         kStarted,    kTaken,          kState,       kLinkGeneration, kConnected,   kStoreWritable,
-    kBudget,        kBudgetUsed, kPhase,          kFault,       kPaused,         kLagMessages, kLagSeconds,
-    kLagObserved,   kCaughtUp,   kBacklogSeconds, kCommitted,   kAcked,          kPolled,      kUpstreamEnd,
-    kDownstreamEnd, kQueued,     kCopied,         kCopiedBytes, kSkipped,        kDuplicates,  kErrors,
+    kBuild,          kStarted,   kTaken,      kState,  kLinkGeneration, kConnected,     kStoreWritable, kBudget,
+    kBudgetUsed,     kPhase,     kFault,      kPaused, kLagMessages,    kLagSeconds,    kLagObserved,   kCaughtUp,
+    kBacklogSeconds, kCommitted, kAcked,      kPolled, kUpstreamEnd,    kDownstreamEnd, kQueued,        kCopied,
+    kCopiedBytes,    kSkipped,   kDuplicates, kErrors, kPinMessages,    kPinSeconds,    kPinAlarm,
 };
 
 }  // namespace metric

@@ -52,6 +52,8 @@ class Committer {
   void forget(const base::PartitionKey& key);
   // Everything that is pending is committed now; run() ends at the latest at `deadline`.
   void drain(base::TimePoint deadline);
+  // `from` begins where `into` ends, in the same generation.
+  static void merge(state::PartitionCommit& into, state::PartitionCommit&& from);
   // Empty, or why the state file can't be written now.
   const std::string& error() const { return error_; }
 
@@ -62,7 +64,6 @@ class Committer {
   };
   base::Task<void> commit_once();
   base::Task<base::Result<state::Applied>> commit_apart();
-  static void merge(state::PartitionCommit& into, state::PartitionCommit&& from);
 
   base::Clock& clock_;
   state::AsyncStore& store_;

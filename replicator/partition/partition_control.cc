@@ -33,6 +33,7 @@ PartitionPipeline::PartitionPipeline(asio::io_context& io, base::Clock& clock, b
       queue_changed_(io),
       room_(io),
       committed_(io),
+      to_flush_(io),
       phase_changed_(io),
       progress_at_(clock.now()) {
   if (row_) {
@@ -136,6 +137,8 @@ Finding PartitionPipeline::send_unanswered() {
 // What was acked becomes durable before anybody looks at the row again: a failing store is waited for, except when we
 // are stopping.
 base::Task<void> PartitionPipeline::save_acked() {
+  auto last = flush_once();
+  co_await std::move(last);
   while (true) {
     const base::TimePoint deadline = clock_.now() + std::chrono::seconds(5);
     auto flushing = committer_.flush(key_, deadline);

@@ -78,6 +78,8 @@ base::Task<void> PartitionPipeline::copy(bool anchored) {
   read_error_.reset();
   next_count_ = kFirstCount;
   uncommitted_batches_ = 0;
+  unflushed_.reset();
+  flush_error_.reset();
   live_.copied = live_.copied_bytes = 0;
   idle_ = false;
   stop_reading_.reset();
@@ -85,10 +87,12 @@ base::Task<void> PartitionPipeline::copy(bool anchored) {
 
   base::TaskGroup reader(io_);
   reader.spawn(read_ahead());
+  if (sink_.flushes()) reader.spawn(flush_acked());
   auto writing = write();
   base::Error ended = co_await std::move(writing);
   stop_reading_.set();
   room_.set();
+  to_flush_.set();
   auto closing = reader.close();
   co_await std::move(closing);
   queue_.clear();
@@ -112,6 +116,7 @@ base::Task<base::Error> PartitionPipeline::write() {
     }
     if (stale_)
       co_return base::Error(base::ErrorCode::kStaleGeneration, "commit", key_.to_string(), "the row was replaced");
+    if (flush_error_) co_return *flush_error_;
     if (!queue_.empty() && uncommitted_batches_ >= options_.uncommitted_batches_max) {
       why_ = "the state file: " + (committer_.error().empty() ? std::string("commit under way") : committer_.error());
       auto waiting = base::wait_until(clock_, committed_, clock_.now() + kLookInterval);
@@ -208,7 +213,7 @@ void PartitionPipeline::acked(std::size_t count, std::uint64_t end) {
     commit.caught_up_at = clock_.wall_micros() - static_cast<std::uint64_t>((clock_.now() - seen->at).count());
   }
   ++uncommitted_batches_;
-  committer_.add(std::move(commit), *this);
+  confirm(std::move(commit));
   // The acked records leave the queue; their frames go with the last of each.
   while (count > 0) {
     Queued& front = queue_.front();

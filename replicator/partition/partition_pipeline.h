@@ -7,13 +7,13 @@
 //
 // Invariants: (1) committed <= acked <= polled. (2) A send begins where the last acked one ended; nothing is sent while
 // the outcome of a send is unknown. (3) The first message of a poll is the last polled one, content and all, and is
-// dropped. What each failure does: poll error: what is queued is still sent, then back off and resync. Send certainly
-// not accepted: the same again after a delay. Send with unknown outcome: settle, resync; the tail decides. Acknowledged
-// at another end than predicted: resync. Commit fails: sending goes on for `uncommitted_batches_max`, then waits.
-// Killed anywhere: the watermark is behind, resync adopts our own tail. One partition holds at most
-// `read_ahead_batches` of the budget, so that one that can't send stops no other. Affinity: constructor, everything on
-// one io_context. Lifetime: all references outlive run(). stop() is idempotent; run() then ends after the send in
-// flight is resolved.
+// dropped. (4) What a sink has to flush is committed after its flush. What each failure does: poll error: what is
+// queued is still sent, then back off and resync. Send certainly not accepted: the same again after a delay. Send with
+// unknown outcome: settle, resync; the tail decides. Acknowledged at another end than predicted: resync. Commit fails:
+// sending goes on for `uncommitted_batches_max`, then waits. Killed anywhere: the watermark is behind, resync adopts
+// our own tail. One partition holds at most `read_ahead_batches` of the budget, so that one that can't send stops no
+// other. Affinity: constructor, everything on one io_context. Lifetime: all references outlive run(). stop() is
+// idempotent; run() then ends after the send in flight is resolved.
 #pragma once
 
 #include <deque>
@@ -44,6 +44,7 @@ struct PipelineOptions {
   std::uint32_t read_ahead_batches = 4;
   std::uint32_t uncommitted_batches_max = 64;
   base::Duration behind_interval = std::chrono::milliseconds(500);  // between two looks while evidence is missing
+  base::Duration flush_interval = std::chrono::milliseconds(100);   // of sinks that flush; one flush in between
   base::Duration stuck_after = std::chrono::seconds(30);
   base::Duration unknown_after = std::chrono::seconds(3);  // a lag not observed for longer is unknown
   base::BackoffPolicy retry;
@@ -87,6 +88,11 @@ class PartitionPipeline final : public CommitListener {
   base::Task<base::Error> write();
   base::Task<std::optional<base::Error>> send_batch();
   void acked(std::size_t count, std::uint64_t end);
+
+  // partition_flush.cc: acks become committable.
+  void confirm(state::PartitionCommit commit);
+  base::Task<void> flush_acked();
+  base::Task<void> flush_once();
 
   // partition_reader.cc: the reading half.
   base::Task<void> read_ahead();
@@ -137,6 +143,8 @@ class PartitionPipeline final : public CommitListener {
   std::uint64_t unanswered_end_ = 0;              // ... while the downstream's end stood here
   std::optional<std::uint64_t> looked_again_at_;  // acked when a noticed change last led to a look at once
   std::uint32_t uncommitted_batches_ = 0;
+  std::optional<state::PartitionCommit> unflushed_;  // acked, and not yet flushed by a sink that flushes
+  std::optional<base::Error> flush_error_;           // ends the copy: what was acked is looked at again
   // Messages to ask for: a poll has no byte limit on the wire, so sizes are learned from small ones.
   static constexpr std::uint64_t kFirstCount = 8;
   std::uint64_t next_count_ = kFirstCount;
@@ -153,6 +161,7 @@ class PartitionPipeline final : public CommitListener {
   base::Event queue_changed_;
   base::Event room_;
   base::Event committed_;
+  base::Event to_flush_;
   base::Event phase_changed_;
 
   Phase phase_ = Phase::kStarting;

@@ -26,6 +26,7 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
   fresh_ = !row.has_value();
   durable_ = row.value_or(state::PartitionRow{});
   next_ = durable_;
+  next_.durability = options_.durability;
   rewinds_ = false;
   gaps_.clear();
   ranges_.clear();
@@ -94,6 +95,11 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
   keep_evidence(true);
   lowest_up_end_.reset();
   lost_reported_ = false;
+  if (next_.down_end != durable_.down_end) {  // what was found is committed as if it had been acked now
+    auto flushing = sink_.flush();
+    auto flushed = co_await std::move(flushing);
+    CO_RETURN_IF_ERROR(flushed);
+  }
   auto saving = save(row);
   auto saved = co_await std::move(saving);
   CO_RETURN_IF_ERROR(saved);
@@ -139,12 +145,13 @@ base::Task<base::Status> Resync::save(std::optional<state::PartitionRow>& row) {
       next_.counters.skipped += added_.skipped;
     }
     if (next_.up_created != durable_.up_created || next_.down_created != durable_.down_created ||
-        durable_.fault.active()) {
+        next_.durability != durable_.durability || durable_.fault.active()) {
       state::PartitionNote note;
       note.key = key_;
       note.generation = durable_.generation;
       note.up_created = next_.up_created;
       note.down_created = next_.down_created;
+      note.durability = next_.durability;
       if (durable_.fault.active()) note.fault = state::FaultRow{};
       transaction.notes.push_back(std::move(note));
       next_.fault = {};

@@ -30,8 +30,9 @@ namespace replicator {
 
 struct ResyncOptions {
   base::Duration confirm_for = std::chrono::seconds(5);
-  StartPolicy start;               // of a partition without a row
-  std::uint32_t read_count = 500;  // messages per read while matching a tail
+  StartPolicy start;                  // of a partition without a row
+  std::uint32_t read_count = 500;     // messages per read while matching a tail
+  std::string durability = "memory";  // recorded: what a commit outlives downstream
 };
 
 // An exit that an operator has chosen; applied only when the look finds that same fault again.

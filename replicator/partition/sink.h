@@ -38,6 +38,11 @@ class Sink {
   virtual base::Task<base::Status> open() { co_return base::ok(); }
   // Whether that connection is still open. A server that ended it may have restarted and lost what it acknowledged.
   virtual bool is_open() const { return true; }
+  // Whether acks are not yet what was promised: then a position may be committed only after flush() has returned ok.
+  virtual bool flushes() const { return false; }
+  // Makes everything that was acked on the connection of open() outlive the server's process. kConnectionLost when that
+  // connection was lost meanwhile: the server that flushed may be another one than the one that acked.
+  virtual base::Task<base::Status> flush() { co_return base::ok(); }
   // After an uncertain send: returns when nothing of it can land any more (the abandoned connection has left the
   // server's client list), or when the time limit or missing rights leave only two equal tail reads a second apart. The
   // tail may be trusted afterwards.

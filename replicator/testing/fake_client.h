@@ -93,6 +93,8 @@ class FakeClient final : public iggy::Client {
   base::TimePoint frozen_until{};
   std::vector<iggy::Request> requests;  // everything asked for, in order; a send is a SendMessages without records
   std::string last_sent;                // payload of the newest send
+  std::optional<iggy::Permissions> permissions;  // of the user, as get_user tells; nothing is enforced
+  std::optional<std::uint64_t> stored_offset;    // by the newest store_consumer_offset
 
   template <class T>
   std::size_t count() const {
@@ -125,9 +127,9 @@ class FakeClient final : public iggy::Client {
 
   base::Task<base::Result<iggy::SendAck>> send(base::TopicName topic, std::uint32_t partition, iggy::OutgoingSend frame,
                                                std::uint32_t, std::uint32_t, iggy::SendTrace*) override {
-    base::check(partition == 0, "the fake keeps messages of partition 0 only");
     iggy::Request request = iggy::SendMessages{topic.stream, topic.topic, {}, {}, {}};
     if (auto refusal = co_await enter(request)) co_return *std::move(refusal);
+    if (partition != 0) co_return refuse(base::ErrorCode::kNotFound, topic.to_string());
     const std::size_t number = requests.size();
     FakeTopic* at = broker_.topic(topic);
     if (at == nullptr) co_return refuse(base::ErrorCode::kNotFound, topic.to_string());
@@ -215,6 +217,17 @@ class FakeClient final : public iggy::Client {
     if (at == nullptr) return refuse(base::ErrorCode::kNotFound, name(request.topic));
     if (request.count == 0 || request.count > 1000) return refuse(base::ErrorCode::kServerRefused, name(request.topic));
     at->topic.partitions_count += request.count;
+    return iggy::Reply(iggy::Done{});
+  }
+  base::Result<iggy::Reply> execute(const iggy::GetMe&) {
+    iggy::ClientInfo me;
+    me.user_id = 7;
+    return iggy::Reply(std::move(me));
+  }
+  base::Result<iggy::Reply> execute(const iggy::GetUser&) { return iggy::Reply(iggy::UserDetails{{}, permissions}); }
+  base::Result<iggy::Reply> execute(const iggy::GetClients&) { return iggy::Reply(iggy::Clients{}); }
+  base::Result<iggy::Reply> execute(const iggy::StoreConsumerOffset& request) {
+    stored_offset = request.offset;
     return iggy::Reply(iggy::Done{});
   }
   base::Result<iggy::Reply> execute(const iggy::PollMessages& request) {

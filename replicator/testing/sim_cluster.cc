@@ -430,6 +430,18 @@ base::Task<base::Result<Acked>> SimSink::send(std::span<const base::Record> reco
   co_return Acked{end, fault != SendFault::kAckWithoutOffset};
 }
 
+base::Task<base::Status> SimSink::flush() {
+  if (!flushes_acks) co_return base::ok();
+  ++flush_count;
+  if (on_flush) on_flush();
+  auto going = go(line, cluster_, epoch_, "flush", false);
+  auto gone = co_await std::move(going);
+  CO_RETURN_IF_ERROR(gone);
+  if (auto fault = std::exchange(flush_fault, std::nullopt)) co_return *fault;
+  cluster_.at(partition_).saved = cluster_.at(partition_).next;
+  co_return base::ok();
+}
+
 base::Task<base::Status> SimSink::settle() {
   if (line.dead) co_return stopped("settle");
   auto wait = cluster_.clock().sleep_for(std::chrono::seconds(1));

@@ -169,7 +169,14 @@ class SimSink final : public Sink {
   std::string invalid;  // a body that the target never takes
   std::uint64_t sends = 0;
   std::size_t batch_max = 1000;
+  bool flushes_acks = false;
+  std::uint64_t flush_count = 0;
+  std::optional<base::Error> flush_fault;  // of the next flush
+  // Runs before a flush is answered.
+  std::function<void()> on_flush;
 
+  bool flushes() const override { return flushes_acks; }
+  base::Task<base::Status> flush() override;
   bool is_open() const override { return epoch_ == cluster_.epoch(); }
   bool is_legacy() const override { return cluster_.is_legacy(); }
   base::Task<base::Result<PartitionView>> view() override;

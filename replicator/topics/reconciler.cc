@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "replicator/topics/durability.h"
+
 namespace replicator {
 namespace {
 
@@ -41,6 +43,9 @@ std::string kept_in_words(std::uint64_t expiry, std::uint64_t size) {
 std::string_view compression_in_words(iggy::Compression compression) {
   return compression == iggy::Compression::kGzip ? "gzip" : "none";
 }
+FaultKind fault_of(const base::Error& error) {
+  return error.code() == ErrorCode::kPermission ? FaultKind::kPermission : FaultKind::kTargetMissing;
+}
 bool has_limit(std::uint64_t value) { return value != iggy::kNeverExpire; }  // also the sentinel of unlimited size
 
 // One pass. Lives inside reconcile()'s frame.
@@ -57,17 +62,16 @@ class Pass {
     iggy::Topic topic;
     TopicName downstream;
   };
+  // What a call that concerns one object came to, when it did not do.
+  struct Obstacle {
+    std::string reason;
+    FaultKind fault = FaultKind::kTargetMissing;
+  };
   struct DownstreamStream {
     bool exists = false;
     bool listed = false;  // `topics` is complete
     std::map<std::string, iggy::Topic> topics;
-    std::optional<std::string> create_failed;
-    bool create_denied = false;
-  };
-  // What a call that concerns one object came to, when it did not do.
-  struct Obstacle {
-    std::string reason;
-    bool permission = false;
+    std::optional<Obstacle> create_failed;
   };
 
   // --- upstream
@@ -84,6 +88,7 @@ class Pass {
   base::Task<base::Result<std::uint32_t>> grow(Source source, std::uint32_t have, std::optional<Obstacle>& obstacle);
   base::Task<iggy::TopicSettings> settings_for(const iggy::Topic& topic);
   void report_drift(const Source& source, const iggy::Topic& there);
+  std::optional<Obstacle> too_weak(const TopicName& name, const iggy::Topic& there) const;
 
   void want(const TopicName& name, const TopicName& downstream, std::uint32_t partition);
   void miss(const TopicName& name, const Source& source, std::uint32_t from, const Obstacle& obstacle);
@@ -168,7 +173,7 @@ void Pass::refuse_conflicts() {
   for (const auto& [name, source] : sources_) sources_of[source.downstream].push_back(name);
   const auto refuse = [&](const TopicName& name, const std::string& reason) {
     const Source source = sources_.at(name);
-    miss(name, source, 0, {reason, false});
+    miss(name, source, 0, {reason});
     result_.refusals.push_back(fmt::format("{}: {}", name.to_string(), reason));
     result_.notices.push_back(result_.refusals.back());
     sources_.erase(name);
@@ -249,11 +254,10 @@ base::Task<base::Status> Pass::place(TopicName name, Source source) {
     auto got = co_await std::move(getting);
     if (!got) {
       if (concerns_whole_side(got.error())) co_return std::move(got).error();
-      const bool denied = got.error().code() == ErrorCode::kPermission;
       miss(name, source, 0,
            {refusal_in_words(fmt::format("{} can't be read downstream", target.to_string()), got.error(),
                              "read_topic or read_topics"),
-            denied});
+            fault_of(got.error())});
       co_return base::ok();
     }
     there = *std::move(got);
@@ -264,6 +268,7 @@ base::Task<base::Status> Pass::place(TopicName name, Source source) {
   if (there) {
     have = there->partitions_count;
     report_drift(source, *there);
+    obstacle = too_weak(target, *there);
   } else {
     if (!config_.create_topics) {
       obstacle = Obstacle{fmt::format("{} is not there downstream, and create_topics = false", target.to_string())};
@@ -285,7 +290,7 @@ base::Task<base::Status> Pass::place(TopicName name, Source source) {
         if (!got && concerns_whole_side(got.error())) co_return std::move(got).error();
         if (got && *got) {
           have = (*got)->partitions_count;
-          obstacle.reset();
+          obstacle = too_weak(target, **got);
           report_drift(source, **got);
         } else if (obstacle || got) {
           have = 0;
@@ -294,6 +299,7 @@ base::Task<base::Status> Pass::place(TopicName name, Source source) {
       }
     }
   }
+  if (obstacle && obstacle->fault == FaultKind::kNotDurable) have = 0;
   if (!obstacle && have < want_count) {
     if (config_.create_topics) {
       auto growing = grow(source, have, obstacle);
@@ -314,7 +320,7 @@ base::Task<base::Status> Pass::place(TopicName name, Source source) {
 
 base::Task<base::Result<std::optional<Pass::Obstacle>>> Pass::create_stream(std::string name,
                                                                             DownstreamStream& stream) {
-  if (stream.create_failed) co_return std::optional<Obstacle>({*stream.create_failed, stream.create_denied});
+  if (stream.create_failed) co_return stream.create_failed;
   if (!options_.dry_run) {
     auto call = downstream_.call(iggy::CreateStream{name, {}});
     auto reply = co_await std::move(call);
@@ -324,11 +330,11 @@ base::Task<base::Result<std::optional<Pass::Obstacle>>> Pass::create_stream(std:
     }
     if (!reply) {
       if (reply.error().code() == ErrorCode::kStopped) co_return std::move(reply).error();
-      stream.create_denied = reply.error().code() == ErrorCode::kPermission;
-      stream.create_failed =
-          refusal_in_words(fmt::format("stream {} can't be created downstream", name), reply.error(), "manage_streams");
-      result_.notices.push_back(*stream.create_failed);
-      co_return std::optional<Obstacle>({*stream.create_failed, stream.create_denied});
+      stream.create_failed = Obstacle{
+          refusal_in_words(fmt::format("stream {} can't be created downstream", name), reply.error(), "manage_streams"),
+          fault_of(reply.error())};
+      result_.notices.push_back(stream.create_failed->reason);
+      co_return stream.create_failed;
     }
   }
   stream.exists = true;
@@ -345,9 +351,10 @@ base::Task<iggy::TopicSettings> Pass::settings_for(const iggy::Topic& topic) {
     if (topic.settings.max_topic_size != 0) settings.max_topic_size = topic.settings.max_topic_size;
   }
   if (downstream_.server().dialect == iggy::Dialect::kLegacy) co_return settings;
+  if (config_.ack == Ack::kPersisted) settings.options.push_back(persisted());
   for (const std::string_view key : kDurabilityKeys) {
     const iggy::Option* option = effective(topic, key);
-    if (option == nullptr) continue;
+    if (option == nullptr || (key == kDurability && config_.ack == Ack::kPersisted)) continue;
     if (!downstream_keys_) {
       downstream_keys_.emplace();
       auto call = downstream_.call(iggy::DescribeOptions{});
@@ -396,7 +403,7 @@ base::Task<base::Result<std::optional<Pass::Obstacle>>> Pass::create_topic(Sourc
       co_return std::optional<Obstacle>(
           {refusal_in_words(fmt::format("{} can't be created downstream", target.to_string()), reply.error(),
                             fmt::format("manage_topics (on stream {} or on all)", target.stream)),
-           reply.error().code() == ErrorCode::kPermission});
+           fault_of(reply.error())});
     }
   }
   act(Action::Kind::kCreateTopic, target, std::move(text));
@@ -423,7 +430,7 @@ base::Task<base::Result<std::uint32_t>> Pass::grow(Source source, std::uint32_t 
     if (reply.error().code() == ErrorCode::kStopped) co_return std::move(reply).error();
     obstacle = Obstacle{refusal_in_words(fmt::format("partitions can't be added to {} downstream", target.to_string()),
                                          reply.error(), "manage_topic on it, or manage_topics"),
-                        reply.error().code() == ErrorCode::kPermission};
+                        fault_of(reply.error())};
     // The reply may have been lost behind the deed: look, never repeat blindly.
     auto getting = find_topic(downstream_, target);
     auto got = co_await std::move(getting);
@@ -440,6 +447,15 @@ base::Task<base::Result<std::uint32_t>> Pass::grow(Source source, std::uint32_t 
                                           count_of(want_count, "partition"), obstacle->reason));
   }
   co_return have;
+}
+
+// What is acknowledged for a topic that is there already can be less than what was promised.
+std::optional<Pass::Obstacle> Pass::too_weak(const TopicName& name, const iggy::Topic& there) const {
+  if (config_.ack != Ack::kPersisted || is_persisted(there)) return std::nullopt;
+  return Obstacle{fmt::format("{} is there downstream without durability = persisted, which is fixed at its creation, "
+                              "and copy.ack = persisted was asked for",
+                              name.to_string()),
+                  FaultKind::kNotDurable};
 }
 
 void Pass::report_drift(const Source& source, const iggy::Topic& there) {
@@ -484,7 +500,7 @@ void Pass::want(const TopicName& name, const TopicName& downstream, std::uint32_
 
 void Pass::miss(const TopicName& name, const Source& source, std::uint32_t from, const Obstacle& obstacle) {
   for (std::uint32_t partition = from; partition < source.topic.partitions_count; ++partition) {
-    result_.missing.push_back({{name, partition}, source.downstream, obstacle.reason, obstacle.permission});
+    result_.missing.push_back({{name, partition}, source.downstream, obstacle.reason, obstacle.fault});
   }
 }
 

@@ -27,6 +27,7 @@
 #include "base/task.h"
 #include "iggy/client.h"
 #include "replicator/model/config.h"
+#include "replicator/model/fault.h"
 #include "replicator/model/rules.h"
 #include "replicator/topics/upstream_topics.h"
 
@@ -43,8 +44,8 @@ struct WantedPartition {
 struct MissingPartition {
   base::PartitionKey key;
   base::TopicName downstream;
-  std::string reason;       // one sentence; names the right when one is missing
-  bool permission = false;  // the reason is a missing right
+  std::string reason;  // one sentence; names the right when one is missing
+  FaultKind fault = FaultKind::kTargetMissing;
 };
 
 struct Action {

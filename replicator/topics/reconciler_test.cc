@@ -4,6 +4,7 @@
 
 #include "base/testing/run_until_done.h"
 #include "replicator/testing/fake_client.h"
+#include "replicator/topics/durability.h"
 
 namespace replicator {
 namespace {
@@ -90,6 +91,43 @@ TEST_F(ReconcilerTest, CopiesRetentionOnlyWhenAskedAndNeverAsZero) {
   EXPECT_EQ(there->topic.settings.max_topic_size, iggy::kUnlimitedSize);
 }
 
+TEST_F(ReconcilerTest, PersistedIsGivenToNewTopicsAndDemandedOfOthers) {
+  FakeBroker broker{clock, iggy::Dialect::kVsr11};
+  broker.option_keys = {"durability"};
+  FakeClient target{broker, clock};
+  config.ack = Ack::kPersisted;
+  up_broker.add_topic({"orders", "events"}, 2);
+  up_broker.add_topic({"orders", "weak"}, 1);
+  broker.add_topic({"orders", "weak"}, 1);
+  auto rules = Rules::compile(config.topics, config.exclude, config.rename, config.marker);
+  const auto topology = base::testing::run_until_done(io, clock, reconcile(up, target, *rules, config, {}));
+  ASSERT_TRUE(topology);
+  EXPECT_EQ(topology->partitions.size(), 2U);
+  EXPECT_TRUE(is_persisted(broker.topic({"orders", "events"})->topic));
+  ASSERT_EQ(topology->missing.size(), 1U);
+  EXPECT_EQ(topology->missing[0].fault, FaultKind::kNotDurable);
+  EXPECT_NE(topology->missing[0].reason.find("durability = persisted"), std::string::npos);
+  EXPECT_EQ(broker.topic({"orders", "weak"})->topic.partitions_count, 1U);
+}
+
+TEST_F(ReconcilerTest, WhatAnAcknowledgmentCantProveIsRefused) {
+  const auto refusal = [&](iggy::Dialect dialect, std::vector<std::string> keys, Ack ack) {
+    FakeBroker broker{clock, dialect};
+    broker.option_keys = std::move(keys);
+    FakeClient client{broker, clock};
+    const auto kept = base::testing::run_until_done(io, clock, can_keep(client, ack));
+    EXPECT_TRUE(kept || kept.error().code() == ErrorCode::kInvalidArgument);
+    return kept ? std::string() : kept.error().message();
+  };
+  const auto vsr = iggy::Dialect::kVsr11;
+  EXPECT_EQ(refusal(iggy::Dialect::kLegacy, {}, Ack::kMemory), "");
+  EXPECT_EQ(refusal(iggy::Dialect::kLegacy, {}, Ack::kFlush), "");
+  EXPECT_NE(refusal(iggy::Dialect::kLegacy, {}, Ack::kPersisted).find("no durability per topic"), std::string::npos);
+  EXPECT_NE(refusal(vsr, {"durability"}, Ack::kFlush).find("has no flush"), std::string::npos);
+  EXPECT_NE(refusal(vsr, {"enforce_fsync"}, Ack::kPersisted).find("no topic option `durability`"), std::string::npos);
+  EXPECT_EQ(refusal(vsr, {"durability"}, Ack::kPersisted), "");
+}
+
 TEST_F(ReconcilerTest, DryRunSaysWhatItWouldDoAndDoesNothing) {
   up_broker.add_topic({"orders", "events"}, 3);
   up_broker.add_topic({"pay", "out"}, 4);
@@ -124,7 +162,7 @@ TEST_F(ReconcilerTest, ARefusedGrowthIsAFaultOfTheMissingPartitionsOnly) {
   EXPECT_EQ(topology.partitions.size(), 3U);
   ASSERT_EQ(topology.missing.size(), 2U);
   EXPECT_EQ(topology.missing[0].key, (PartitionKey{{"orders", "events"}, 2}));
-  EXPECT_TRUE(topology.missing[0].permission);
+  EXPECT_EQ(topology.missing[0].fault, FaultKind::kPermission);
   EXPECT_NE(topology.missing[0].reason.find("manage_topic"), std::string::npos) << topology.missing[0].reason;
   EXPECT_TRUE(says(topology.notices, "2 of 4 partitions"));
 }
@@ -140,7 +178,7 @@ TEST_F(ReconcilerTest, OneTopicThatCantBeCreatedStopsNoOther) {
   const Topology topology = reconciled();
   EXPECT_EQ(topology.partitions.size(), 2U);
   ASSERT_EQ(topology.missing.size(), 2U);
-  EXPECT_FALSE(topology.missing[0].permission);
+  EXPECT_EQ(topology.missing[0].fault, FaultKind::kTargetMissing);
   EXPECT_NE(topology.missing[0].reason.find("invalid_topic_size"), std::string::npos);
 }
 
@@ -270,7 +308,7 @@ TEST_F(ReconcilerTest, AForbiddenTopicDownstreamIsReportedWithTheRight) {
   down.deny<iggy::GetTopic>();
   const Topology topology = reconciled();
   ASSERT_EQ(topology.missing.size(), 1U);
-  EXPECT_TRUE(topology.missing[0].permission);
+  EXPECT_EQ(topology.missing[0].fault, FaultKind::kPermission);
   EXPECT_NE(topology.missing[0].reason.find("read_topic"), std::string::npos);
 }
 

@@ -1,19 +1,19 @@
-#include "integration/sandbox/permissions.h"
+#include "iggy/rights.h"
 
 #include <algorithm>
 
-namespace sandbox {
+namespace iggy {
 
-bool allowed(const iggy::Permissions& permissions, Access access, std::optional<std::uint32_t> stream,
+bool allowed(const Permissions& permissions, Access access, std::optional<std::uint32_t> stream,
              std::optional<std::uint32_t> topic) {
-  const iggy::Permissions& p = permissions;
-  iggy::Permissions::OfStream of_stream;
-  iggy::Permissions::OfTopic of_topic;
+  const Permissions& p = permissions;
+  Permissions::OfStream of_stream;
+  Permissions::OfTopic of_topic;
   if (stream) {
-    const auto found = std::ranges::find(p.streams, *stream, &iggy::Permissions::OfStream::id);
+    const auto found = std::ranges::find(p.streams, *stream, &Permissions::OfStream::id);
     if (found != p.streams.end()) of_stream = *found;
     const auto inner =
-        topic ? std::ranges::find(of_stream.topics, *topic, &iggy::Permissions::OfTopic::id) : of_stream.topics.end();
+        topic ? std::ranges::find(of_stream.topics, *topic, &Permissions::OfTopic::id) : of_stream.topics.end();
     if (inner != of_stream.topics.end()) of_topic = *inner;
   }
   const bool list_streams = p.read_streams || p.manage_streams;
@@ -54,11 +54,43 @@ bool allowed(const iggy::Permissions& permissions, Access access, std::optional<
   return false;
 }
 
-iggy::Permissions all_permissions() {
-  iggy::Permissions p;
+std::string_view name_of(Access access) {
+  switch (access) {
+    case Access::kReadServers:
+      return "read_servers";
+    case Access::kReadUsers:
+      return "read_users";
+    case Access::kManageUsers:
+      return "manage_users";
+    case Access::kListStreams:
+      return "read_streams";
+    case Access::kReadStream:
+      return "read_stream";
+    case Access::kManageStreams:
+      return "manage_streams";
+    case Access::kManageStream:
+      return "manage_stream";
+    case Access::kListTopics:
+      return "read_topics";
+    case Access::kReadTopic:
+      return "read_topic";
+    case Access::kManageTopics:
+      return "manage_topics";
+    case Access::kManageTopic:
+      return "manage_topic";
+    case Access::kPoll:
+      return "poll_messages";
+    case Access::kSend:
+      return "send_messages";
+  }
+  return "unknown";
+}
+
+Permissions all_permissions() {
+  Permissions p;
   p.manage_servers = p.read_servers = p.manage_users = p.read_users = p.manage_streams = p.read_streams =
       p.manage_topics = p.read_topics = p.poll_messages = p.send_messages = true;
   return p;
 }
 
-}  // namespace sandbox
+}  // namespace iggy
