@@ -85,12 +85,12 @@ start_writer first "$messages" 0
 wait_until 60 "it writes" journal_holds first $((messages / 8))
 before=$(lag_messages)
 docker kill "$(container upstream)" >/dev/null
-killed=$SECONDS
+killed=$SECONDS killed_at=$(date +%s.%N) # after it: the time that it cost is an upper bound
 wait_until 30 "the lag is unknown" lag_is unknown
 say "   Seen: the lag was $before messages, and is unknown now."
 journal_of first >"/tmp/$project.journal"
 downstream_digests >"/tmp/$project.downstream"
-docker/rpo.py "/tmp/$project.journal" "/tmp/$project.downstream"
+docker/rpo.py "/tmp/$project.journal" "/tmp/$project.downstream" "$killed_at"
 docker start "$(container upstream)" >/dev/null
 wait_until 120 "the writer is done" writer_done first
 wait_until 120 "the link has caught up" lag_is 0
