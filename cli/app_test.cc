@@ -61,6 +61,11 @@ class Commands final : public replicator::Commands {
                                      bool dry_run) override {
     return record("reset " + key.to_string() + " to " + std::to_string(offset), who, dry_run);
   }
+  base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string who, bool dry_run) override {
+    std::string what = "replay";
+    for (const std::int64_t id : ids) what += " " + std::to_string(id);
+    return record(what, who, dry_run);
+  }
   base::Result<std::vector<state::GapRow>> gaps() override { return gap_rows; }
   base::Result<std::vector<state::EventRow>> events(std::size_t) override {
     return std::vector<state::EventRow>{{1, 1, "pause", "orders/events/0", "ann@host", "by hand"}};

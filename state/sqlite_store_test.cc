@@ -273,6 +273,28 @@ TEST_F(SqliteStoreTest, ClosesLedgerRowsOnceAndOnlyItsOwn) {
   EXPECT_EQ(gaps.at(1).resolved_as, "");
 }
 
+TEST_F(SqliteStoreTest, ALedgerRowOfASkippedMessageGoesOn) {
+  Transaction transaction = create();
+  GapRow gap{0, key(), 1, 5, 6, "invalid_record", "too large", 1, "skip", "policy", 2};
+  gap.digest = base::Digest{3, 4};
+  gap.file = "/somewhere/5.record";
+  transaction.replaces[0].gaps = {gap};
+  apply(transaction);
+  Transaction change;
+  change.notes = {testing::note()};
+  change.notes[0].gap_changes = {{1, "replaying", "me@here", 7, 100}};
+  apply(change);
+  reopen();
+  gap.id = 1;
+  gap.resolved_as = "replaying";
+  gap.resolved_by = "me@here";
+  gap.resolved_at = 7;
+  gap.down_offset = 100;
+  EXPECT_EQ(store_->gaps()->at(0), gap);
+  change.notes[0].gap_changes[0].id = 2;
+  EXPECT_EQ(refused(change), ErrorCode::kInternal) << "no such row";
+}
+
 TEST_F(SqliteStoreTest, NotesChangeOnlyWhatTheySay) {
   apply(create());
   apply(with(advance(0, 10)));

@@ -32,6 +32,11 @@ class FakeCommands final : public Commands {
                                      bool dry_run) override {
     return record("reset " + key.to_string() + " to " + std::to_string(up_offset), actor, dry_run);
   }
+  base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) override {
+    std::string what = "replay";
+    for (const std::int64_t id : ids) what += " " + std::to_string(id);
+    return record(what, actor, dry_run);
+  }
   base::Result<std::vector<state::GapRow>> gaps() override { return gap_rows; }
   base::Result<std::vector<state::EventRow>> events(std::size_t newest) override {
     state::EventRow row;

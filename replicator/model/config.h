@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "iggy/connection_string.h"
+#include "replicator/model/fault.h"
 
 namespace replicator {
 
@@ -45,6 +47,12 @@ struct Config {
   std::uint64_t batch_bytes = 4ULL * 1024 * 1024;     // target of one send; 64 KiB … 32 MiB
   std::uint64_t budget_bytes = 256ULL * 1024 * 1024;  // polled and not yet acked, whole process; >= 4 batches
   std::uint32_t uncommitted_batches_max = 64;  // acked and not yet committed, per partition, when the store fails
+
+  bool skip_invalid_records = false;   // leave out what the target can never take; false: that is a fault
+  std::string invalid_records_export;  // folder that keeps the bytes of what is left out; empty = none
+
+  // Exits that are taken without a person, at most three times an hour per partition. Never kRetry.
+  std::map<FaultKind, Exit> policies;
 
   // Time.
   base::Duration connect_timeout = std::chrono::seconds(5);
