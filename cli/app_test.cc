@@ -282,6 +282,15 @@ TEST_F(App, OpenGapsAreAProblemWhenAskedFor) {
   EXPECT_NE(run({"events"}).out.find("by ann@host"), std::string::npos);
 }
 
+TEST_F(App, ReplayShowsWhatItMeansAndAsks) {
+  EXPECT_EQ(run({"gaps", "replay", "17", "18", "--dry-run"}).code, ExitCode::kGood);
+  EXPECT_EQ(commands_.calls, (std::vector<std::string>{"replay 17 18 (dry run)"}));
+  commands_.calls.clear();
+  EXPECT_EQ(run({"gaps", "replay"}, "no\n", true).code, ExitCode::kProblem);
+  EXPECT_EQ(run({"gaps", "replay", "--yes"}).code, ExitCode::kGood);
+  EXPECT_EQ(commands_.calls, (std::vector<std::string>{"replay (dry run)", "replay (dry run)", "replay"}));
+}
+
 TEST_F(App, RunPassesTheConfigurationAndPrintsAReceipt) {
   run_answer->outcome = "caught_up";
   replicator::PartitionReceipt receipt;

@@ -162,10 +162,17 @@ TEST_F(AdminServerTest, CommandsArriveAsTheyWereGiven) {
     request.set_actor("ann@host");
     ASSERT_TRUE(stub_->Reset(&context, request, &response).ok());
   }
+  {
+    grpc::ClientContext context;
+    pb::ReplayGapsRequest request;
+    request.add_gap_ids(17);
+    request.set_actor("ann@host");
+    ASSERT_TRUE(stub_->ReplayGaps(&context, request, &response).ok());
+  }
   EXPECT_EQ(commands_.calls,
             (std::vector<std::string>{"pause orders/* by ann@host", "resume orders/* by ann@host (dry run)",
                                       "resolve orders/events/3 as restart by ann@host",
-                                      "reset orders/events/3 to 42 by ann@host"}));
+                                      "reset orders/events/3 to 42 by ann@host", "replay 17 by ann@host"}));
 }
 
 TEST_F(AdminServerTest, WrongRequestsChangeNothing) {

@@ -95,7 +95,8 @@ class Resync {
   Step restart();
   // resync_adopt.cc: what is downstream is taken as it is.
   Step recreated(std::string detail);
-  void adopt_end();
+  Step adopt_end();
+  base::Task<base::Result<std::uint64_t>> end_of_others();
   Step adopt_copy(std::string detail);
   struct Found {  // where the newest downstream messages stand upstream
     std::vector<state::RangeRow> ranges;

@@ -10,8 +10,9 @@
 namespace replicator {
 
 namespace {
-constexpr std::size_t kRunMessages = 16;  // so many equal messages in a row are no coincidence
-}
+constexpr std::size_t kRunMessages = 16;            // so many equal messages in a row are no coincidence
+constexpr std::uint64_t kSearchMessages = 100'000;  // of the newest ones; a send is smaller
+}  // namespace
 
 // The downstream is not what was copied. The exits of that, or the fault.
 Resync::Step Resync::recreated(std::string detail) {
@@ -20,29 +21,57 @@ Resync::Step Resync::recreated(std::string detail) {
     co_return co_await std::move(step);
   }
   if (decided(FaultKind::kDownstreamRecreated, Exit::kAdopt)) {
-    adopt_end();
-    co_return ResyncOutcome(Ready{});
+    auto step = adopt_end();
+    co_return co_await std::move(step);
   }
   co_return finding(FaultKind::kDownstreamRecreated, std::move(detail));
 }
 
+// Where our own newest send stands, when it landed after the downstream was rewritten: the next look adopts it from
+// there. Otherwise the present end.
+base::Task<base::Result<std::uint64_t>> Resync::end_of_others() {
+  if (up_.end <= next_.watermark) co_return down_.end;
+  auto looking = look(source_, next_.watermark);
+  auto next = co_await std::move(looking);
+  CO_RETURN_IF_ERROR(next);
+  if (next->what != Look::What::kHere) co_return down_.end;
+  const base::Digest wanted = base::digest_of(next->record());
+  std::uint64_t from = down_.end > kSearchMessages ? down_.end - kSearchMessages : 0;
+  while (from < down_.end) {
+    auto read_call = sink_.read(from, read_count_);
+    auto polled = co_await std::move(read_call);
+    CO_RETURN_IF_ERROR(polled);
+    learn(polled->batch);
+    if (polled->batch.empty()) break;
+    for (const base::Record& record : polled->batch.records) {
+      if (base::digest_of(record) == wanted) co_return record.offset;
+    }
+    from = polled->batch.records.back().offset + 1;
+  }
+  co_return down_.end;
+}
+
 // Goes on with the next message not yet copied, after the present end. What was copied before is named in the ledger:
 // it may be there no longer.
-void Resync::adopt_end() {
+Resync::Step Resync::adopt_end() {
+  auto end_call = end_of_others();
+  auto end = co_await std::move(end_call);
+  CO_RETURN_IF_ERROR(end);
   next_.incarnation = durable_.incarnation + 1;
+  next_.down_end = *end;
   if (durable_.anchor || durable_.counters.copied > 0) {
-    gaps_.push_back(
-        gap(0, next_.watermark, "downstream_recreated",
-            fmt::format("copied before the downstream was rewritten; not looked for below its end {}", down_.end)));
+    gaps_.push_back(gap(0, next_.watermark, "downstream_recreated",
+                        fmt::format("copied before the downstream was rewritten; not looked for below offset {} there",
+                                    next_.down_end)));
     close(gaps_.back(), to_string(Exit::kAdopt));
   }
   next_.down_created = down_.created;
-  next_.down_end = down_.end;
   next_.anchor.reset();
   rewinds_ = true;
-  repair_ = fmt::format("adopted the downstream's end {} by {}", down_.end, decision_->actor);
+  repair_ = fmt::format("adopted the downstream's end {} by {}", next_.down_end, decision_->actor);
   carried_out(fmt::format("incarnation {} goes on at upstream offset {}, downstream offset {}", next_.incarnation,
-                          next_.watermark, down_.end));
+                          next_.watermark, next_.down_end));
+  co_return ResyncOutcome(Ready{});
 }
 
 // The newest messages downstream, in order: enough of them, or all.

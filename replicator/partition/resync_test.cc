@@ -897,6 +897,20 @@ TEST(Resync, AdoptGoesOnAfterWhatOthersWroteAndClaimsNothingBelow) {
   EXPECT_EQ(c.link.count_events("resolve"), 1U);
 }
 
+TEST(Resync, AdoptDoesNotSendAgainWhatLandedInTheNewDownstream) {
+  Case c;
+  c.copied(9);
+  c.link.up.produce(0, 6);
+  c.link.down.recreate(0);
+  c.stranger();
+  c.sent(9, 4);  // our send went into the new topic; its ack named another end than predicted
+  EXPECT_EQ(fault(c.settle()), FaultKind::kDownstreamRecreated);
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kDownstreamRecreated, Exit::kAdopt))));
+  c.restart();
+  EXPECT_EQ(c.row->watermark, 13U);
+  EXPECT_EQ(c.row->down_end, 5U);
+}
+
 TEST(Resync, AnExitOfARecreatedDownstreamNeedsTheEvidenceAgain) {
   Case c;
   c.copied(5);
