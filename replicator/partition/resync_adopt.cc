@@ -34,7 +34,7 @@ base::Task<base::Result<std::uint64_t>> Resync::end_of_others() {
   auto looking = look(source_, next_.watermark);
   auto next = co_await std::move(looking);
   CO_RETURN_IF_ERROR(next);
-  if (next->what != Look::What::kHere) co_return down_.end;
+  if (next->batch.empty()) co_return down_.end;
   const base::Digest wanted = base::digest_of(next->record());
   std::uint64_t from = down_.end > kSearchMessages ? down_.end - kSearchMessages : 0;
   while (from < down_.end) {

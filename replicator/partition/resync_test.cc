@@ -243,6 +243,20 @@ TEST(Resync, AnotherMessageAtTheAnchorIsARewoundUpstreamAtOnce) {
   }
 }
 
+TEST(Resync, ARestartIsCarriedOutAlsoWhenTheEvidenceWasJumpedOver) {
+  Case c(Flavour::kVsrReserving, Flavour::kVsr);
+  c.copied(10);
+  c.link.up.at(0).saved = 0;
+  c.link.up.purge(0);
+  c.link.up.produce(0, 4);
+  EXPECT_EQ(fault(c.settle()), FaultKind::kUpstreamRewound);
+  c.link.up.at(0).next = 1000;  // before the exit is carried out: a crash, and new messages above the reservation
+  c.link.up.produce(0, 3);
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kUpstreamRewound, Exit::kRestart))));
+  EXPECT_EQ(c.link.row()->watermark, 0U);
+  EXPECT_EQ(c.link.row()->incarnation, 2U);
+}
+
 TEST(Resync, UpstreamThatLostItsTailIsWaitedFor) {
   Case c;
   c.copied(10);

@@ -89,6 +89,12 @@ Resync::Step Resync::check_upstream() {
     auto step = upstream_ends_early();
     co_return co_await std::move(step);
   }
+  // Another message was seen where ours should be, and a person has decided: that it can't be seen now (offsets were
+  // jumped over since) contradicts nothing.
+  if (restart_decided() && durable_.anchor && anchor_upstream_ == Content::kGone) {
+    auto step = restart();
+    co_return co_await std::move(step);
+  }
   if (legacy && up_.created != durable_.up_created && durable_.up_created != state::Incarnation{}) {
     event("upstream_created_at_moved",
           "a 0.8 server's restart moves created_at; the content at the anchor is as recorded");
