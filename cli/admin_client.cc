@@ -114,6 +114,10 @@ base::Result<pb::CommandResponse> AdminClient::resume(const pb::ResumeRequest& r
   return call("resume", &pb::Admin::Stub::Resume, request, pb::CommandResponse());
 }
 
+base::Result<pb::CommandResponse> AdminClient::replay(const pb::ReplayGapsRequest& request) {
+  return call("replay", &pb::Admin::Stub::ReplayGaps, request, pb::CommandResponse());
+}
+
 base::Result<pb::CommandResponse> AdminClient::resolve(const pb::ResolveRequest& request) {
   return call("resolve", &pb::Admin::Stub::Resolve, request, pb::CommandResponse());
 }

@@ -33,6 +33,7 @@ class AdminClient {
   base::Result<pb::CommandResponse> resume(const pb::ResumeRequest& request);
   base::Result<pb::CommandResponse> resolve(const pb::ResolveRequest& request);
   base::Result<pb::CommandResponse> reset(const pb::ResetRequest& request);
+  base::Result<pb::CommandResponse> replay(const pb::ReplayGapsRequest& request);
   // Calls `show` with every snapshot until it returns false (ok) or the stream ends (its error).
   base::Status watch(const std::string& glob, std::uint32_t interval_ms,
                      const std::function<bool(const pb::WatchPartitionsResponse&)>& show);

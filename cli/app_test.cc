@@ -61,6 +61,11 @@ class Commands final : public replicator::Commands {
                                      bool dry_run) override {
     return record("reset " + key.to_string() + " to " + std::to_string(offset), who, dry_run);
   }
+  base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string who, bool dry_run) override {
+    std::string what = "replay";
+    for (const std::int64_t id : ids) what += " " + std::to_string(id);
+    return record(what, who, dry_run);
+  }
   base::Result<std::vector<state::GapRow>> gaps() override { return gap_rows; }
   base::Result<std::vector<state::EventRow>> events(std::size_t) override {
     return std::vector<state::EventRow>{{1, 1, "pause", "orders/events/0", "ann@host", "by hand"}};
@@ -275,6 +280,15 @@ TEST_F(App, OpenGapsAreAProblemWhenAskedFor) {
   EXPECT_EQ(run({"gaps"}).code, ExitCode::kGood);
   EXPECT_EQ(run({"gaps", "--open"}).code, ExitCode::kProblem);
   EXPECT_NE(run({"events"}).out.find("by ann@host"), std::string::npos);
+}
+
+TEST_F(App, ReplayShowsWhatItMeansAndAsks) {
+  EXPECT_EQ(run({"gaps", "replay", "17", "18", "--dry-run"}).code, ExitCode::kGood);
+  EXPECT_EQ(commands_.calls, (std::vector<std::string>{"replay 17 18 (dry run)"}));
+  commands_.calls.clear();
+  EXPECT_EQ(run({"gaps", "replay"}, "no\n", true).code, ExitCode::kProblem);
+  EXPECT_EQ(run({"gaps", "replay", "--yes"}).code, ExitCode::kGood);
+  EXPECT_EQ(commands_.calls, (std::vector<std::string>{"replay (dry run)", "replay (dry run)", "replay"}));
 }
 
 TEST_F(App, RunPassesTheConfigurationAndPrintsAReceipt) {

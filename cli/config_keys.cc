@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "replicator/model/fault.h"
 #include "replicator/model/units.h"
 
 namespace cli {
@@ -201,8 +202,43 @@ Problem set_create_topics(Config& config, const Values& values) {
   return std::nullopt;
 }
 
+// "none", or one of the fault's exits (validate() says which).
+ConfigKey policy(replicator::FaultKind kind) {
+  const std::string name(replicator::info(kind).name);
+  std::string flag = "--policy-" + name;
+  std::ranges::replace(flag, '_', '-');
+  std::string exits;
+  for (const replicator::Exit exit : replicator::info(kind).exits) {
+    if (exit != replicator::Exit::kRetry) exits += fmt::format(", {}", to_string(exit));
+  }
+  return {.key = "policies." + name,
+          .flag = std::move(flag),
+          .help = "Exit of that fault without asking: none" + exits,
+          .set = [kind](Config& config, const Values& values) -> Problem {
+            config.policies.erase(kind);
+            if (values.front() == "none") return std::nullopt;
+            const auto exit = replicator::exit_from_name(values.front());
+            if (!exit) return fmt::format("\"{}\" is no exit of any fault, nor none", values.front());
+            config.policies[kind] = *exit;
+            return std::nullopt;
+          },
+          .get =
+              [kind](const Config& config) {
+                const auto found = config.policies.find(kind);
+                return Values{std::string(found == config.policies.end() ? "none" : to_string(found->second))};
+              }};
+}
+
+Problem set_invalid_records(Config& config, const Values& values) {
+  if (values.front() != "stop" && values.front() != "skip") {
+    return fmt::format("\"{}\" is not one of stop, skip", values.front());
+  }
+  config.skip_invalid_records = values.front() == "skip";
+  return std::nullopt;
+}
+
 std::vector<ConfigKey> make_keys() {
-  return {
+  std::vector<ConfigKey> keys = {
       secret("link.upstream_url", "--upstream", &Config::upstream_url,
              "Cluster to copy from: iggy://user:password@host:port[,host:port]"),
       file_of("link.upstream_url_file", "--upstream-file", "File whose first line is that URL"),
@@ -265,6 +301,13 @@ std::vector<ConfigKey> make_keys() {
            "Name of the consumer under which it is stored"),
       text("copy.upstream_commit_as", "--upstream-commit-as", &Config::upstream_commit_as,
            "consumer, or external_group where the upstream has them (0.10 on)"),
+      {.key = "copy.invalid_records",
+       .flag = "--invalid-records",
+       .help = "What the target can never take: stop the partition, or skip the message",
+       .set = set_invalid_records,
+       .get = [](const Config& config) { return Values{config.skip_invalid_records ? "skip" : "stop"}; }},
+      text("copy.invalid_records_export", "--invalid-records-export", &Config::invalid_records_export,
+           "Folder that keeps the bytes of skipped messages"),
 
       duration("time.connect_timeout", "--connect-timeout", &Config::connect_timeout, "10ms to 10m"),
       duration("time.read_timeout", "--read-timeout", &Config::read_timeout, "10ms to 10m"),
@@ -296,6 +339,17 @@ std::vector<ConfigKey> make_keys() {
       text("log.format", "--log-format", &Config::log_format, "text or json"),
       text("log.level", "--log-level", &Config::log_level, "trace, debug, info, warn, error"),
   };
+  const auto time = std::ranges::find_if(keys, [](const ConfigKey& key) { return key.key.starts_with("time."); });
+  std::vector<ConfigKey> policies;
+  for (int i = 0; i < replicator::kFaultKindCount; ++i) {
+    const auto kind = static_cast<replicator::FaultKind>(i);
+    const auto exits = replicator::info(kind).exits;
+    if (std::ranges::any_of(exits, [](replicator::Exit exit) { return exit != replicator::Exit::kRetry; })) {
+      policies.push_back(policy(kind));
+    }
+  }
+  keys.insert(time, std::make_move_iterator(policies.begin()), std::make_move_iterator(policies.end()));
+  return keys;
 }
 
 }  // namespace

@@ -74,14 +74,15 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
   Config config;
   auto& [upstream_url, downstream_url, topics, exclude, rename, start, retention, create_topics, marker, state_file,
          poll_interval, commit_interval, commit_max_messages, batch_bytes, budget_bytes, uncommitted_batches_max, ack,
-         upstream_commit, upstream_commit_consumer, upstream_commit_as, connect_timeout, read_timeout, drain_timeout,
-         reconcile_interval, confirm_for, retry_initial_backoff, retry_max_backoff, stuck_after, pin_alarm_after,
-         fence_timeout, admin_address, admin_tls_cert, admin_tls_key, admin_token_file, metrics_address, log_format,
-         log_level, until_caught_up] = config;
-  constexpr std::size_t kFields = 38;
-  constexpr std::size_t kFlagOnly = 1;  // until_caught_up: belongs to one run
-  constexpr std::size_t kFileKeys = 2;  // upstream_url_file, downstream_url_file: no fields
-  EXPECT_EQ(config_keys().size(), kFields - kFlagOnly + kFileKeys);
+         upstream_commit, upstream_commit_consumer, upstream_commit_as, skip_invalid_records, invalid_records_export, policies,
+         connect_timeout, read_timeout, drain_timeout, reconcile_interval, confirm_for, retry_initial_backoff,
+         retry_max_backoff, stuck_after, pin_alarm_after, fence_timeout, admin_address, admin_tls_cert, admin_tls_key,
+         admin_token_file, metrics_address, log_format, log_level, until_caught_up] = config;
+  constexpr std::size_t kFields = 41;
+  constexpr std::size_t kFlagOnly = 1;   // until_caught_up: belongs to one run
+  constexpr std::size_t kFileKeys = 2;   // upstream_url_file, downstream_url_file: no fields
+  constexpr std::size_t kPolicies = 10;  // one field, a key for each fault that has an exit besides retry
+  EXPECT_EQ(config_keys().size(), kFields - kFlagOnly + kFileKeys + kPolicies - 1);
   until_caught_up = true;
 
   // Each key moves exactly the field that it names: after setting every key to another value, no field is at its
@@ -106,6 +107,18 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
       {"copy.upstream_commit", {"after_ack"}},
       {"copy.upstream_commit_consumer", {"watcher"}},
       {"copy.upstream_commit_as", {"external_group"}},
+      {"copy.invalid_records", {"skip"}},
+      {"copy.invalid_records_export", {"left-out"}},
+      {"policies.upstream_rewound", {"restart"}},
+      {"policies.upstream_recreated", {"restart"}},
+      {"policies.retention", {"accept"}},
+      {"policies.unknown_gap", {"accept"}},
+      {"policies.upstream_unreadable", {"accept"}},
+      {"policies.downstream_recreated", {"recopy"}},
+      {"policies.downstream_not_empty", {"adopt"}},
+      {"policies.foreign_writer", {"accept"}},
+      {"policies.unverifiable_tail", {"adopt"}},
+      {"policies.invalid_record", {"skip"}},
       {"admin.address", {"127.0.0.1:1"}},
       {"admin.tls_cert", {"cert.pem"}},
       {"admin.tls_key", {"key.pem"}},
@@ -276,6 +289,22 @@ TEST_F(ConfigLoad, StartPoliciesReadBack) {
   for (const char* wrong : {"", "first", "offset:", "offset:x", "timestamp:yesterday", "timestamp:2026-01-31"}) {
     EXPECT_TRUE(has(with(wrong), "link.start: ")) << wrong;
   }
+}
+
+TEST_F(ConfigLoad, APolicyIsAnExitOfItsOwnFaultAndNeverRetry) {
+  sources_.flags["policies.retention"] = {"accept"};
+  sources_.flags["policies.foreign_writer"] = {"restart"};
+  sources_.flags["policies.invalid_record"] = {"retry"};
+  sources_.flags["policies.unknown_gap"] = {"perhaps"};
+  sources_.file = file("link.toml", "[policies]\npermission = \"retry\"\n");
+  const LoadedConfig loaded = load_config(sources_);
+  EXPECT_EQ(loaded.problems.size(), 4U) << all(loaded);
+  EXPECT_TRUE(has(loaded, "policies.foreign_writer: \"restart\" is not one of none, accept")) << all(loaded);
+  EXPECT_TRUE(has(loaded, "policies.invalid_record: \"retry\" is not one of none, skip")) << all(loaded);
+  EXPECT_TRUE(has(loaded, "policies.unknown_gap: \"perhaps\" is no exit")) << all(loaded);
+  EXPECT_TRUE(has(loaded, "policies.permission: unknown key")) << all(loaded);
+  EXPECT_EQ(setting(loaded, "policies.retention").effective, "accept");
+  EXPECT_EQ(setting(loaded, "policies.upstream_rewound").effective, "none");
 }
 
 TEST(Validate, KnowsWhatDependsOnEachOther) {

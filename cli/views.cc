@@ -146,6 +146,7 @@ std::string fault_view(const pb::Partition& partition, const Timestamp& taken_at
   for (const pb::Exit& exit : fault.exits()) {
     text += wrap(fmt::format("iggy-replicate resolve {} --as {}", name_of(partition.id()), exit.name()), "    ");
     text += wrap(exit.meaning(), "      ");
+    if (!exit.consequence().empty()) text += wrap("Here: " + exit.consequence(), "      ");
   }
   return text;
 }

@@ -76,6 +76,16 @@ def wait_copied(appliance, total, partitions=1, seconds=40):
         raise harness.Timeout(f"{late}: {rows}") from None
 
 
+def wait_copied_through_faults(appliance, total, seconds=40):
+    """The same of one partition, where faults may come and go by themselves."""
+    return wait_row(
+        appliance,
+        f"{total} messages are committed",
+        lambda row: int(row["committed"]) == total and row["phase"] == "PHASE_CAUGHT_UP",
+        seconds=seconds,
+    )
+
+
 def row_of(appliance, partition=0, topic=TOPIC):
     for row in appliance.partitions():
         if row["id"]["topic"] == topic and row["id"].get("partition", 0) == partition:

@@ -4,6 +4,7 @@ Every test looks at four things: the kind of the fault, the facts in its sentenc
 the end.
 """
 
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -227,11 +228,17 @@ def test_downstream_topic_recreated(lab, running):
         appliance.start()
     else:
         write(upstream, 10, seed=7)
-    wait_fault(appliance, "downstream_recreated", ["restart"], [r"ends at \d+, recorded is 500", "created_at"])
+    row = wait_fault(
+        appliance, "downstream_recreated", ["recopy", "adopt"], [r"ends at \d+, recorded is 500", "created_at"]
+    )
     before = digests(read(downstream)[0])
     everything = digests(read(upstream)[0])
     assert len(before) <= (10 if running else 0)
-    resolve(appliance, "restart")
+    # What it would mean is said in numbers.
+    ways = {way["name"]: way["consequence"] for way in row["fault"]["exits"]}
+    assert f"{len(everything)} messages are upstream" in ways["recopy"], ways
+    assert "goes on at upstream offset 500" in ways["adopt"], ways
+    resolve(appliance, "recopy")
     wait_copied(appliance, len(everything))
     assert_same(downstream, before + everything)
 
@@ -246,12 +253,57 @@ def test_downstream_rewritten_by_others(lab):
     wait_fault(
         appliance,
         "downstream_recreated",
-        ["restart"],
+        ["recopy", "adopt"],
         [r"offset 499 holds message \w{32}, and message \w{32} was written there"],
     )
-    resolve(appliance, "restart")
+    resolve(appliance, "recopy")
     wait_copied(appliance, 500)
     assert_same(downstream, strangers + digests(read(upstream)[0]))
+
+
+def test_rewritten_downstream_is_adopted(lab):
+    upstream, downstream, appliance = pair(lab, "0.9.0", "0.9.0")
+    assert appliance.stop() == 0
+    downstream.control(f"recreate {PLACE}")
+    write(upstream, 10, seed=7)
+    appliance.start()
+    wait_fault(appliance, "downstream_recreated", ["recopy", "adopt"])
+    resolve(appliance, "adopt")
+    wait_copied(appliance, 510)
+    assert_same(downstream, digests(read(upstream)[0])[500:])
+    gap = one_gap(appliance, "downstream_recreated")
+    assert (gap["upstream_begin"], gap["upstream_end"], gap["resolved_as"]) == ("0", "500", "adopt")
+    wait_event(appliance, "resolve", "downstream_recreated as adopt by", "goes on at upstream offset 500")
+
+
+def test_lost_state_file_is_replaced_by_adopting_the_copy(lab):
+    upstream, downstream, appliance = pair(lab, "0.8.0", "0.9.0")
+    assert appliance.stop() == 0
+    write(upstream, 30, seed=7)
+    for path in lab.folder.glob("appliance.db*"):
+        path.unlink()
+    appliance.start()
+    wait_fault(appliance, "downstream_not_empty", ["adopt", "restart"], ["no record", "holds 500 messages"])
+    resolve(appliance, "adopt")
+    wait_copied(appliance, 530)
+    assert_same(downstream, digests(read(upstream)[0]))
+    gap = one_gap(appliance, "unverified")
+    assert (gap["upstream_begin"], gap["upstream_end"], gap["resolved_as"]) == ("0", "484", "adopt")
+    wait_event(appliance, "resolve", "16 messages are equal", "upstream offset 484")
+
+
+def test_policies_take_exits_by_themselves(lab):
+    upstream, downstream, appliance = pair(lab, "0.9.0", "0.9.0", messages=100, policy_foreign_writer="accept")
+    old = digests(read(downstream)[0])
+    downstream.control(f"append {PLACE} 0 3")
+    strangers = digests(read(downstream)[0])[100:]
+    write(upstream, 10, seed=7)
+    wait_copied_through_faults(appliance, 110)
+    assert_same(downstream, old + strangers + digests(read(upstream)[0])[100:])
+    assert one_gap(appliance, "foreign_writer")["resolved_by"] == "policy"
+    assert wait_event(appliance, "resolve", "foreign_writer as accept by policy")[0]["actor"] == "policy"
+    settings = lab.call([REPLICATE, "status", "--settings", "--admin", appliance.find_admin()]).stdout
+    assert "policies.foreign_writer" in settings and "accept" in settings
 
 
 @pytest.mark.parametrize("server", BOTH)
@@ -302,12 +354,51 @@ def test_record_that_the_target_can_never_take(lab):
     write(upstream, 10, partition=0, seed=8)
     appliance = lab.appliance(upstream, downstream, read_timeout="10s").start()
     big = read(upstream)[0][10]
-    wait_fault(appliance, "invalid_record", ["retry"], ["64000001|64,000,001", "offset 10", big.id])
+    wait_fault(appliance, "invalid_record", ["skip", "retry"], ["64000001|64,000,001", "offset 10", big.id])
     wait_row(appliance, "the other partition goes on", lambda row: row["committed"] == "10", partition=1)
     assert [len(log) for log in read(downstream)] == [10, 10]
     assert row_of(appliance)["committed"] == "10"
     write(upstream, 10, partition=1, seed=9)
     wait_row(appliance, "the other partition goes on", lambda row: row["committed"] == "20", partition=1)
+    resolve(appliance, "skip")
+    wait_copied(appliance, 41, partitions=2)
+    kept = digests(read(upstream)[0])
+    assert_same(downstream, kept[:10] + kept[11:])
+    gap = one_gap(appliance, "invalid_record")
+    assert (gap["upstream_begin"], gap["upstream_end"], gap["resolved_as"]) == ("10", "11", "skip")
+    assert big.id in gap["detail"] and row_of(appliance)["counters"]["skipped"] == "1"
+
+
+def test_skipped_records_are_exported_and_replayed(lab):
+    """The target grows: first a 0.8 server, then a 0.9 one that holds the same messages (here: a copy of the copy)."""
+    upstream, downstream = lab.broker("upstream", "0.9.0"), lab.broker("downstream", "0.8.0")
+    create_topic(upstream)
+    write(upstream, 20)
+    write(upstream, 1, size=64_000_001, batch=1, seed=7)
+    write(upstream, 10, seed=8)
+    folder = lab.folder / "left-out"
+    appliance = lab.appliance(
+        upstream, downstream, read_timeout="10s", invalid_records="skip", invalid_records_export=str(folder)
+    ).start()
+    wait_copied(appliance, 31)
+    kept = digests(read(upstream)[0])
+    assert_same(downstream, kept[:20] + kept[21:])
+    gap = one_gap(appliance, "invalid_record")
+    assert (gap["resolved_as"], gap["resolved_by"]) == ("skip", "policy")
+    exported = pathlib.Path(gap["file"])
+    assert exported.is_relative_to(folder) and exported.stat().st_size > 64_000_001
+    assert exported.stat().st_mode & 0o077 == 0 and folder.stat().st_mode & 0o077 == 0
+    assert exported.read_bytes().startswith(b"iggy-replicate-record 1\nstream ")
+    # The limit is what it was: it is named, and the row is as before.
+    admin = ["--admin", appliance.find_admin()]
+    preview = lab.call([REPLICATE, "gaps", "replay", "--dry-run", *admin])
+    assert preview.returncode == 0 and "the order changes" in " ".join(preview.stdout.split()), preview.stdout
+    assert lab.call([REPLICATE, "gaps", "replay", gap["id"], "--yes", *admin]).returncode == 0
+    wait_event(appliance, "replay_failed", "64000001|64,000,001")
+    wait_copied(appliance, 31)
+    assert one_gap(appliance, "invalid_record")["resolved_as"] == "skip"
+    assert lab.call([REPLICATE, "gaps", "replay", "77", "--yes", *admin]).returncode == 2
+    assert_same(downstream, kept[:20] + kept[21:])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -411,7 +502,7 @@ def test_state_file_deleted(lab):
     for path in lab.folder.glob("appliance.db*"):
         path.unlink()
     appliance.start()
-    wait_fault(appliance, "downstream_not_empty", ["restart"], ["no record", f"{STREAM}/{TOPIC}/0 holds 500 messages", "next offset 500"])
+    wait_fault(appliance, "downstream_not_empty", ["adopt", "restart"], ["no record", f"{STREAM}/{TOPIC}/0 holds 500 messages", "next offset 500"])
     assert_same(downstream, old)
     resolve(appliance, "restart")
     wait_copied(appliance, 500)

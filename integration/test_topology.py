@@ -135,6 +135,18 @@ def test_nothing_is_created_when_told_so(lab):
     assert streams_of(downstream) == {}
 
 
+def test_missing_topic_is_looked_for_at_once(lab):
+    upstream, downstream = lab.broker("upstream", "0.8.0"), lab.broker("downstream", "0.8.0")
+    create_topic(upstream)
+    write(upstream, 10)
+    appliance = lab.appliance(upstream, downstream, create_topics="false", reconcile_interval="1h").start()
+    wait_fault(appliance, "target_missing", ["retry"], ["not there downstream"])
+    create_topic(downstream)
+    resolve(appliance, "retry")  # an hour before it would be looked at by itself
+    wait_copied(appliance, 10)
+    wait_event(appliance, "resolve", "target_missing as retry")
+
+
 @pytest.mark.parametrize("policy, first", [("earliest", 0), ("latest", 100), ("offset:30", 30), ("offset:5000", 100), ("time", 50)])
 @pytest.mark.parametrize("server", BOTH)
 def test_start_policies(lab, server, policy, first):

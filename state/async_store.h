@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/task.h"
+#include "state/record_file.h"
 #include "state/store.h"
 
 namespace state {
@@ -24,6 +25,14 @@ class AsyncStore {
   virtual base::Task<base::Result<std::vector<GapRow>>> gaps() = 0;
   virtual base::Task<base::Result<std::vector<EventRow>>> events(std::size_t newest) = 0;
   virtual base::Task<base::Result<Applied>> apply(Transaction transaction) = 0;
+  // Messages in files beside the store (record_file.h). REQUIRES: what `record` views into stays until it returns.
+  virtual base::Task<base::Result<std::string>> save_record(std::string folder, base::PartitionKey key,
+                                                            base::Record record) {
+    co_return state::save_record(folder, key, record);
+  }
+  virtual base::Task<base::Result<base::RecordBatch>> load_record(std::string path) {
+    co_return state::load_record(path);
+  }
 };
 
 }  // namespace state

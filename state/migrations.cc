@@ -9,7 +9,13 @@ namespace state {
 namespace {
 
 // Element n brings version n to version n + 1. Never edit one that was released: append.
-constexpr std::array<const char*, 1> kMigrations = {kSchemaSql};
+constexpr const char* kReplay = R"(
+-- Of one message that was left out: what `gaps replay` needs.
+ALTER TABLE gap ADD COLUMN digest      BLOB CHECK (length(digest) = 16);         -- of what would have been sent
+ALTER TABLE gap ADD COLUMN file        TEXT NOT NULL DEFAULT '';                 -- exported bytes, '' = none
+ALTER TABLE gap ADD COLUMN down_offset INTEGER CHECK (down_offset >= 0);         -- where the replay stands
+)";
+constexpr std::array<const char*, 2> kMigrations = {kSchemaSql, kReplay};
 
 base::Result<std::int64_t> version_of(sqlite::Database& database) {
   auto version = database.query_integer("PRAGMA user_version");

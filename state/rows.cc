@@ -213,4 +213,19 @@ base::Status write_range(sqlite::Statement& upsert, std::int64_t partition_id, s
                     checksum_of(partition_id, incarnation, range));
 }
 
+std::optional<base::Bytes> digest_blob(const std::optional<base::Digest>& digest) {
+  if (!digest) return std::nullopt;
+  return pair_bytes(digest->low, digest->high);
+}
+
+std::optional<base::Digest> read_digest(sqlite::Row& row) {
+  if (row.next_is_null()) {
+    row.skip();
+    return std::nullopt;
+  }
+  base::Digest digest;
+  std::tie(digest.low, digest.high) = read_pair(row);
+  return digest;
+}
+
 }  // namespace state::rows

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "state/sqlite.h"
@@ -34,5 +35,9 @@ base::Result<RangeRow> read_range(const sqlite::Database& database, sqlite::Row&
                                   std::uint64_t incarnation);
 base::Status write_range(sqlite::Statement& upsert, std::int64_t partition_id, std::uint64_t incarnation,
                          const RangeRow& range);
+
+// A digest as a column of 16 bytes; none = NULL.
+std::optional<base::Bytes> digest_blob(const std::optional<base::Digest>& digest);
+std::optional<base::Digest> read_digest(sqlite::Row& row);
 
 }  // namespace state::rows

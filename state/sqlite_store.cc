@@ -85,7 +85,8 @@ base::Status SqliteStore::prepare() {
                      " FROM range WHERE partition_id = ?1 AND incarnation = ?2 ORDER BY up_begin"},
       {&gaps_,
        "SELECT gap.id, up_stream, up_topic, partition, gap.incarnation, up_begin, up_end, cause, detail, found_at, "
-       "resolved_as, resolved_by, resolved_at FROM gap JOIN partition ON partition.id = partition_id ORDER BY gap.id"},
+       "resolved_as, resolved_by, resolved_at, digest, file, down_offset FROM gap JOIN partition ON partition.id = "
+       "partition_id ORDER BY gap.id"},
       {&events_,
        "SELECT id, at, kind, object, actor, detail FROM (SELECT * FROM event ORDER BY id DESC LIMIT ?1) ORDER BY id"},
   };
@@ -187,6 +188,13 @@ base::Result<std::vector<GapRow>> SqliteStore::gaps() {
     gap.resolved_as = row.text();
     gap.resolved_by = row.text();
     gap.resolved_at = row.u64();
+    gap.digest = rows::read_digest(row);
+    gap.file = row.text();
+    if (row.next_is_null()) {
+      row.skip();
+    } else {
+      gap.down_offset = row.u64();
+    }
     return base::ok();
   }));
   return all;

@@ -3,6 +3,7 @@
 #include "state/sqlite_store.h"
 
 #include <fstream>
+#include <sstream>
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -273,6 +274,28 @@ TEST_F(SqliteStoreTest, ClosesLedgerRowsOnceAndOnlyItsOwn) {
   EXPECT_EQ(gaps.at(1).resolved_as, "");
 }
 
+TEST_F(SqliteStoreTest, ALedgerRowOfASkippedMessageGoesOn) {
+  Transaction transaction = create();
+  GapRow gap{0, key(), 1, 5, 6, "invalid_record", "too large", 1, "skip", "policy", 2};
+  gap.digest = base::Digest{3, 4};
+  gap.file = "/somewhere/5.record";
+  transaction.replaces[0].gaps = {gap};
+  apply(transaction);
+  Transaction change;
+  change.notes = {testing::note()};
+  change.notes[0].gap_changes = {{1, "replaying", "me@here", 7, 100}};
+  apply(change);
+  reopen();
+  gap.id = 1;
+  gap.resolved_as = "replaying";
+  gap.resolved_by = "me@here";
+  gap.resolved_at = 7;
+  gap.down_offset = 100;
+  EXPECT_EQ(store_->gaps()->at(0), gap);
+  change.notes[0].gap_changes[0].id = 2;
+  EXPECT_EQ(refused(change), ErrorCode::kInternal) << "no such row";
+}
+
 TEST_F(SqliteStoreTest, NotesChangeOnlyWhatTheySay) {
   apply(create());
   apply(with(advance(0, 10)));
@@ -442,6 +465,28 @@ TEST(SqliteStoreOpen, RefusesNewerSchemasAndOtherPrograms) {
   auto foreign = sqlite::Database::open(other, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   ASSERT_TRUE(foreign->execute("CREATE TABLE theirs (x)"));
   EXPECT_EQ(open_error(other), ErrorCode::kStateCorrupt) << "never migrated into";
+}
+
+TEST(SqliteStoreOpen, AFileOfTheFirstVersionIsMigratedWithItsLedger) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("state.db");
+  {
+    std::ifstream file("state/schema.sql");
+    std::stringstream schema;
+    schema << file.rdbuf();
+    auto raw = sqlite::Database::open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    ASSERT_TRUE(raw->execute(schema.str().c_str()));
+    ASSERT_TRUE(raw->execute("PRAGMA user_version = 1; PRAGMA application_id = " + std::to_string(kApplicationId)));
+  }
+  EXPECT_EQ(open_error(path, OpenMode::kReadOnly), ErrorCode::kUnsupported) << "a reader changes nothing";
+  auto store = open_or_die(path, OpenMode::kReadWrite);
+  Transaction transaction;
+  transaction.replaces.emplace_back().row = testing::new_row();
+  transaction.replaces[0].gaps = {{0, testing::key(), 1, 0, 1, "invalid_record", "", 1, "skip", "me", 2}};
+  transaction.replaces[0].gaps[0].digest = base::Digest{1, 2};
+  ASSERT_TRUE(store->apply(transaction));
+  EXPECT_EQ(store->gaps()->at(0).digest, (base::Digest{1, 2}));
+  EXPECT_EQ(*store->check(), std::vector<std::string>());
 }
 
 // A file with rows, closed in order.

@@ -35,6 +35,13 @@ struct Counters {
   std::uint64_t copied = 0, copied_bytes = 0, skipped = 0, duplicates = 0, errors = 0;
   friend bool operator==(const Counters&, const Counters&) = default;
 };
+inline void add(Counters& to, const Counters& added) {
+  to.copied += added.copied;
+  to.copied_bytes += added.copied_bytes;
+  to.skipped += added.skipped;
+  to.duplicates += added.duplicates;
+  to.errors += added.errors;
+}
 
 enum class Desired : std::uint8_t { kRunning = 0, kPaused = 1 };
 
@@ -85,7 +92,19 @@ struct GapRow {
   std::uint64_t found_at = 0;
   std::string resolved_as, resolved_by;  // empty = open
   std::uint64_t resolved_at = 0;
+  // Of one message that was left out (cause "invalid_record", one offset): what `gaps replay` needs.
+  std::optional<base::Digest> digest = {};        // of what would have been sent
+  std::string file = {};                          // holds its bytes; empty = not exported
+  std::optional<std::uint64_t> down_offset = {};  // "replaying": not below this; "replayed": exactly there
   friend bool operator==(const GapRow&, const GapRow&) = default;
+};
+
+// A ledger row of the same partition goes on: "skip" → "replaying" → "replayed".
+struct GapChange {
+  std::int64_t id = 0;
+  std::string resolved_as, resolved_by;
+  std::uint64_t resolved_at = 0;
+  std::optional<std::uint64_t> down_offset;
 };
 
 // Audit: every operator action and every automatic repair.
@@ -118,6 +137,7 @@ struct PartitionCommit {
   std::optional<Anchor> anchor;
   std::vector<RangeRow> ranges;  // appended; one that continues the last row's run extends it instead
   std::vector<GapRow> gaps;
+  std::vector<GapChange> gap_changes;
   Counters added;                  // added to the row's counters
   std::uint64_t caught_up_at = 0;  // 0 = unchanged
 };
@@ -127,8 +147,9 @@ struct PartitionCommit {
 // kept.
 struct PartitionReplace {
   PartitionRow row;
-  std::vector<GapRow> gaps;              // appended
-  std::vector<RangeRow> ranges;          // appended after the cut
+  std::vector<GapRow> gaps;      // appended
+  std::vector<RangeRow> ranges;  // appended after the cut
+  std::vector<GapChange> gap_changes;
   std::vector<std::int64_t> close_gaps;  // ids of ledger rows to close ...
   std::string resolved_as, resolved_by;  // ... with this
   std::uint64_t resolved_at = 0;         // µs; required when close_gaps is not empty
@@ -144,6 +165,7 @@ struct PartitionNote {
   std::optional<std::string> durability;
   Counters added;
   std::vector<GapRow> gaps;
+  std::vector<GapChange> gap_changes;
 };
 
 // One transaction, one fsync. A kStaleGeneration entry is left out and reported in `stale`; everything else commits.

@@ -92,4 +92,15 @@ base::Task<base::Result<Applied>> StoreThread::apply(Transaction transaction) {
   return on_thread<Applied>([transaction = std::move(transaction)](Store& store) { return store.apply(transaction); });
 }
 
+base::Task<base::Result<std::string>> StoreThread::save_record(std::string folder, base::PartitionKey key,
+                                                               base::Record record) {
+  return on_thread<std::string>([folder = std::move(folder), key = std::move(key), record](Store&) {
+    return state::save_record(folder, key, record);
+  });
+}
+
+base::Task<base::Result<base::RecordBatch>> StoreThread::load_record(std::string path) {
+  return on_thread<base::RecordBatch>([path = std::move(path)](Store&) { return state::load_record(path); });
+}
+
 }  // namespace state

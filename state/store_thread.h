@@ -32,6 +32,9 @@ class StoreThread final : public AsyncStore {
   base::Task<base::Result<std::vector<GapRow>>> gaps() override;
   base::Task<base::Result<std::vector<EventRow>>> events(std::size_t newest) override;
   base::Task<base::Result<Applied>> apply(Transaction transaction) override;
+  base::Task<base::Result<std::string>> save_record(std::string folder, base::PartitionKey key,
+                                                    base::Record record) override;
+  base::Task<base::Result<base::RecordBatch>> load_record(std::string path) override;
 
  private:
   using Job = std::move_only_function<void(Store&)>;

@@ -8,14 +8,6 @@
 namespace state {
 namespace {
 
-void add(Counters& to, const Counters& added) {
-  to.copied += added.copied;
-  to.copied_bytes += added.copied_bytes;
-  to.skipped += added.skipped;
-  to.duplicates += added.duplicates;
-  to.errors += added.errors;
-}
-
 std::uint64_t end_of(const RangeRow& range) { return range.up_begin + range.length; }
 
 bool continues(const RangeRow& last, const RangeRow& next) {
@@ -42,7 +34,11 @@ base::Result<TransactionWriter> TransactionWriter::prepare(sqlite::Database& dat
       {&writer.cut_ranges_, "DELETE FROM range WHERE partition_id = ?1 AND incarnation = ?2 AND up_begin >= ?3"},
       {&writer.put_gap_,
        "INSERT INTO gap (partition_id, incarnation, up_begin, up_end, cause, detail, found_at, resolved_as, "
-       "resolved_by, resolved_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"},
+       "resolved_by, resolved_at, digest, file, down_offset) "
+       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"},
+      {&writer.change_gap_,
+       "UPDATE gap SET resolved_as = ?3, resolved_by = ?4, resolved_at = ?5, down_offset = ?6 "
+       "WHERE id = ?1 AND partition_id = ?2"},
       {&writer.close_gap_,
        "UPDATE gap SET resolved_as = ?3, resolved_by = ?4, resolved_at = ?5 "
        "WHERE id = ?1 AND partition_id = ?2 AND resolved_as = ''"},
@@ -110,7 +106,8 @@ base::Status TransactionWriter::write_commit(const PartitionCommit& commit, Appl
   add(row.counters, commit.added);
   RETURN_IF_ERROR(rows::write_partition(put_, (*found)->id, row));
   RETURN_IF_ERROR(append_ranges((*found)->id, row, commit.ranges));
-  return append_gaps((*found)->id, row, commit.gaps);
+  RETURN_IF_ERROR(append_gaps((*found)->id, row, commit.gaps));
+  return change_gaps((*found)->id, row, commit.gap_changes);
 }
 
 base::Status TransactionWriter::write_replace(const PartitionReplace& replace, Applied& applied) {
@@ -135,6 +132,7 @@ base::Status TransactionWriter::write_replace(const PartitionReplace& replace, A
   RETURN_IF_ERROR(cut_ranges(*id, row));
   RETURN_IF_ERROR(append_ranges(*id, row, replace.ranges));
   RETURN_IF_ERROR(append_gaps(*id, row, replace.gaps));
+  RETURN_IF_ERROR(change_gaps(*id, row, replace.gap_changes));
   return close_gaps(*id, replace);
 }
 
@@ -150,7 +148,8 @@ base::Status TransactionWriter::write_note(const PartitionNote& note, Applied& a
   if (note.durability) row.durability = *note.durability;
   add(row.counters, note.added);
   RETURN_IF_ERROR(rows::write_partition(put_, (*found)->id, row));
-  return append_gaps((*found)->id, row, note.gaps);
+  RETURN_IF_ERROR(append_gaps((*found)->id, row, note.gaps));
+  return change_gaps((*found)->id, row, note.gap_changes);
 }
 
 base::Status TransactionWriter::write_link(const LinkRow& link) {
@@ -222,7 +221,8 @@ base::Status TransactionWriter::append_gaps(std::int64_t id, const PartitionRow&
   for (const GapRow& gap : gaps) {
     if (gap.key != row.key) return broken(row, "a ledger row names another partition: " + gap.key.to_string());
     RETURN_IF_ERROR(put_gap_.run(id, gap.incarnation, gap.up_begin, gap.up_end, gap.cause, gap.detail, gap.found_at,
-                                 gap.resolved_as, gap.resolved_by, gap.resolved_at));
+                                 gap.resolved_as, gap.resolved_by, gap.resolved_at, rows::digest_blob(gap.digest),
+                                 gap.file, gap.down_offset));
   }
   return base::ok();
 }
@@ -233,17 +233,32 @@ base::Status TransactionWriter::close_gaps(std::int64_t id, const PartitionRepla
     return broken(replace.row, "ledger rows are closed without saying how and when");
   }
   for (const std::int64_t gap : replace.close_gaps) {
-    bool is_there = false;
-    RETURN_IF_ERROR(gap_is_there_.each(
-        [&](sqlite::Row&) {
-          is_there = true;
-          return base::ok();
-        },
-        gap, id));
-    if (!is_there) return broken(replace.row, "ledger row " + std::to_string(gap) + " is not of this partition");
+    RETURN_IF_ERROR(expect_gap(gap, id, replace.row));
     RETURN_IF_ERROR(close_gap_.run(gap, id, replace.resolved_as, replace.resolved_by, replace.resolved_at));
   }
   return base::ok();
+}
+
+base::Status TransactionWriter::change_gaps(std::int64_t id, const PartitionRow& row,
+                                            const std::vector<GapChange>& changes) {
+  for (const GapChange& change : changes) {
+    RETURN_IF_ERROR(expect_gap(change.id, id, row));
+    RETURN_IF_ERROR(
+        change_gap_.run(change.id, id, change.resolved_as, change.resolved_by, change.resolved_at, change.down_offset));
+  }
+  return base::ok();
+}
+
+base::Status TransactionWriter::expect_gap(std::int64_t gap, std::int64_t id, const PartitionRow& row) {
+  bool is_there = false;
+  RETURN_IF_ERROR(gap_is_there_.each(
+      [&](sqlite::Row&) {
+        is_there = true;
+        return base::ok();
+      },
+      gap, id));
+  if (is_there) return base::ok();
+  return broken(row, "ledger row " + std::to_string(gap) + " is not of this partition");
 }
 
 base::Error TransactionWriter::broken(const PartitionRow& row, const std::string& what) const {

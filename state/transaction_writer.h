@@ -36,13 +36,15 @@ class TransactionWriter {
   base::Status append_ranges(std::int64_t id, const PartitionRow& row, const std::vector<RangeRow>& ranges);
   base::Status append_gaps(std::int64_t id, const PartitionRow& row, const std::vector<GapRow>& gaps);
   base::Status close_gaps(std::int64_t id, const PartitionReplace& replace);
+  base::Status change_gaps(std::int64_t id, const PartitionRow& row, const std::vector<GapChange>& changes);
+  base::Status expect_gap(std::int64_t gap, std::int64_t id, const PartitionRow& row);
   base::Result<std::optional<RangeRow>> last_range(std::int64_t id, std::uint64_t incarnation);
   base::Error broken(const PartitionRow& row, const std::string& what) const;
 
   sqlite::Database* database_;
   sqlite::Statement find_, put_;
   sqlite::Statement last_range_, put_range_, cut_ranges_;
-  sqlite::Statement put_gap_, close_gap_, gap_is_there_;
+  sqlite::Statement put_gap_, close_gap_, change_gap_, gap_is_there_;
   sqlite::Statement put_event_;
   sqlite::Statement link_id_, put_link_;
 };

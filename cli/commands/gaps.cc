@@ -23,6 +23,61 @@ void run(Session& session, const Flags& flags) {
   });
 }
 
+struct ReplayFlags {
+  AdminTarget target;
+  OutputFlags output;
+  std::vector<std::int64_t> ids;
+  bool yes = false;
+  bool dry_run = false;
+};
+
+void replay(Session& session, const ReplayFlags& flags) {
+  with_client(session, flags.target, [&](AdminClient& client) {
+    pb::ReplayGapsRequest request;
+    for (const std::int64_t id : flags.ids) request.add_gap_ids(id);
+    request.set_actor(actor());
+    request.set_dry_run(true);
+    auto preview = client.replay(request);
+    if (!preview) return session.fail(preview.error());
+    if (flags.dry_run) return show_outcome(session, flags.output, *preview, true);
+    if (!flags.yes) {
+      session.streams.out << wrap(preview->what());
+      auto agreed = confirm(session, "Send them?");
+      if (!agreed) return session.fail(agreed.error());
+      if (!*agreed) {
+        session.streams.out << "nothing was changed\n";
+        session.code = ExitCode::kProblem;
+        return;
+      }
+    }
+    request.set_dry_run(false);
+    auto done = client.replay(request);
+    if (!done) return session.fail(done.error());
+    show_outcome(session, flags.output, *done, false);
+  });
+}
+
+void add_replay(CLI::App& gaps, Session& session) {
+  auto flags = std::make_shared<ReplayFlags>();
+  CLI::App* const verb = gaps.add_subcommand("replay", "Sends messages that were skipped, after a limit was raised");
+  add_admin_flags(*verb, flags->target);
+  add_output_flags(*verb, flags->output);
+  verb->add_option("ID", flags->ids, "Rows of the ledger; without any, all that were skipped");
+  verb->add_flag("-y,--yes", flags->yes, "Do not ask");
+  verb->add_flag("--dry-run", flags->dry_run, "Say what would be done, and do nothing");
+  verb->footer(
+      "Each message is read from the upstream, or from its export when the upstream\n"
+      "no longer holds it, and appended to its partition: it stands later there than\n"
+      "upstream. Its row becomes \"replaying\" and then \"replayed\"; one that still\n"
+      "can't be sent is \"skip\" again, and an event says why.\n\n"
+      "Exit code: 0 noted, and carried out from now on; 1 refused; 2 no such row;\n"
+      "3 no link answers.\n\n"
+      "Examples:\n"
+      "  iggy-replicate gaps replay --dry-run\n"
+      "  iggy-replicate gaps replay 17 18\n");
+  verb->callback([&session, flags] { replay(session, *flags); });
+}
+
 }  // namespace
 
 void add_gaps(CLI::App& app, Session& session) {
@@ -37,7 +92,10 @@ void add_gaps(CLI::App& app, Session& session) {
       "Examples:\n"
       "  iggy-replicate gaps\n"
       "  iggy-replicate gaps 'orders/*' --open\n");
-  verb->callback([&session, flags] { run(session, *flags); });
+  add_replay(*verb, session);
+  verb->callback([&session, flags, verb] {
+    if (verb->get_subcommands().empty()) run(session, *flags);
+  });
 }
 
 }  // namespace cli

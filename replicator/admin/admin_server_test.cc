@@ -32,6 +32,11 @@ class FakeCommands final : public Commands {
                                      bool dry_run) override {
     return record("reset " + key.to_string() + " to " + std::to_string(up_offset), actor, dry_run);
   }
+  base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) override {
+    std::string what = "replay";
+    for (const std::int64_t id : ids) what += " " + std::to_string(id);
+    return record(what, actor, dry_run);
+  }
   base::Result<std::vector<state::GapRow>> gaps() override { return gap_rows; }
   base::Result<std::vector<state::EventRow>> events(std::size_t newest) override {
     state::EventRow row;
@@ -157,10 +162,17 @@ TEST_F(AdminServerTest, CommandsArriveAsTheyWereGiven) {
     request.set_actor("ann@host");
     ASSERT_TRUE(stub_->Reset(&context, request, &response).ok());
   }
+  {
+    grpc::ClientContext context;
+    pb::ReplayGapsRequest request;
+    request.add_gap_ids(17);
+    request.set_actor("ann@host");
+    ASSERT_TRUE(stub_->ReplayGaps(&context, request, &response).ok());
+  }
   EXPECT_EQ(commands_.calls,
             (std::vector<std::string>{"pause orders/* by ann@host", "resume orders/* by ann@host (dry run)",
                                       "resolve orders/events/3 as restart by ann@host",
-                                      "reset orders/events/3 to 42 by ann@host"}));
+                                      "reset orders/events/3 to 42 by ann@host", "replay 17 by ann@host"}));
 }
 
 TEST_F(AdminServerTest, WrongRequestsChangeNothing) {

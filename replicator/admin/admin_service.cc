@@ -205,4 +205,14 @@ grpc::Status AdminService::Reset(grpc::ServerContext* context, const pb::ResetRe
       response);
 }
 
+grpc::Status AdminService::ReplayGaps(grpc::ServerContext* context, const pb::ReplayGapsRequest* request,
+                                      pb::CommandResponse* response) {
+  if (auto status = authorize(*context); !status.ok()) return status;
+  if (request->actor().empty()) {
+    return to_status(invalid("replay", {}, "the request does not say who asks", "set actor to user@host"));
+  }
+  const std::vector<std::int64_t> ids(request->gap_ids().begin(), request->gap_ids().end());
+  return answer(commands_.replay(ids, request->actor(), request->dry_run()), response);
+}
+
 }  // namespace replicator

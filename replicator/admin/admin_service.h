@@ -44,6 +44,8 @@ class AdminService final : public pb::Admin::Service {
                        pb::CommandResponse* response) override;
   grpc::Status Reset(grpc::ServerContext* context, const pb::ResetRequest* request,
                      pb::CommandResponse* response) override;
+  grpc::Status ReplayGaps(grpc::ServerContext* context, const pb::ReplayGapsRequest* request,
+                          pb::CommandResponse* response) override;
 
  private:
   // OK, or UNAUTHENTICATED.

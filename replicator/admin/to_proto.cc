@@ -131,7 +131,8 @@ void set_totals(pb::Totals* out, const std::vector<PartitionStatus>& partitions)
   }
 }
 
-void set_fault(pb::Fault* out, const state::FaultRow& fault) {
+void set_fault(pb::Fault* out, const PartitionStatus& partition) {
+  const state::FaultRow& fault = partition.fault;
   out->set_kind(fault.kind);
   out->set_detail(fault.detail);
   if (fault.since != 0) set_time(out->mutable_since(), fault.since);
@@ -144,6 +145,8 @@ void set_fault(pb::Fault* out, const state::FaultRow& fault) {
     pb::Exit* offered = out->add_exits();
     offered->set_name(std::string(to_string(exit)));
     offered->set_meaning(std::string(meaning(*kind, exit)));
+    const auto found = partition.consequences.find(exit);
+    if (found != partition.consequences.end()) offered->set_consequence(found->second);
   }
 }
 
@@ -276,7 +279,7 @@ pb::Partition to_proto(const PartitionStatus& partition) {
   if (partition.lag.messages) lag->set_messages(*partition.lag.messages);
   if (partition.lag.micros) lag->set_age_micros(*partition.lag.micros);
   if (partition.lag.observed_at != 0) set_time(lag->mutable_observed_at(), partition.lag.observed_at);
-  if (partition.fault.active()) set_fault(out.mutable_fault(), partition.fault);
+  if (partition.fault.active()) set_fault(out.mutable_fault(), partition);
   set_counters(out.mutable_counters(), partition.counters);
   out.set_paused(partition.desired == state::Desired::kPaused);
   if (partition.caught_up_at != 0) set_time(out.mutable_caught_up_at(), partition.caught_up_at);
@@ -311,6 +314,8 @@ pb::Gap to_proto(const state::GapRow& row) {
   out.set_resolved_as(row.resolved_as);
   out.set_resolved_by(row.resolved_by);
   if (row.resolved_at != 0) set_time(out.mutable_resolved_at(), row.resolved_at);
+  out.set_file(row.file);
+  if (row.down_offset && row.resolved_as == "replayed") out.set_downstream_offset(*row.down_offset);
   return out;
 }
 

@@ -107,6 +107,7 @@ TEST(StatusToProto, AFaultComesWithItsExits) {
   PartitionStatus status = partition(1, 0);
   status.phase = Phase::kFault;
   status.fault = {"retention", "offsets [10, 20) expired", 1'700'000'000'123'456, 10, 20};
+  status.consequences = {{Exit::kAccept, "10 offsets are given up"}};
   const pb::Partition out = to_proto(status);
   EXPECT_EQ(out.phase(), pb::PHASE_FAULT);
   EXPECT_EQ(out.fault().kind(), "retention");
@@ -116,6 +117,8 @@ TEST(StatusToProto, AFaultComesWithItsExits) {
   ASSERT_EQ(out.fault().exits_size(), 2);
   EXPECT_EQ(out.fault().exits(0).name(), "accept");
   EXPECT_FALSE(out.fault().exits(0).meaning().empty());
+  EXPECT_EQ(out.fault().exits(0).consequence(), "10 offsets are given up");
+  EXPECT_EQ(out.fault().exits(1).consequence(), "");
 
   status.fault.kind = "of_a_newer_version";
   EXPECT_EQ(to_proto(status).fault().exits_size(), 0);

@@ -90,6 +90,7 @@ Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, 
       commands_(io),
       background_(io),
       stop_(io),
+      reconcile_now_(io),
       publish_stop_(io),
       lease_stop_(io),
       lease_ended_(io),
@@ -101,7 +102,10 @@ Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, 
 Supervisor::~Supervisor() = default;
 
 void Supervisor::request_stop() {
-  asio::post(io_, [this] { stop_.set(); });
+  asio::post(io_, [this] {
+    stop_.set();
+    reconcile_now_.set();
+  });
 }
 
 base::Task<base::Status> Supervisor::run() {
@@ -374,15 +378,17 @@ base::Task<base::Status> Supervisor::reconcile_loop() {
       state_detail_.clear();
     }
     const base::TimePoint next = clock_.now() + wait_for;
-    while (!stop_.is_set() && clock_.now() < next) {
+    while (!stop_.is_set() && !reconcile_now_.is_set() && clock_.now() < next) {
       if (ended_) co_return *ended_;
       if (config_.until_caught_up && reconciled_ && everything_caught_up()) {
         ended_by_itself_ = true;
         co_return base::ok();
       }
-      auto wait = base::wait_until(clock_, stop_, std::min(next, clock_.now() + std::chrono::milliseconds(100)));
+      auto wait =
+          base::wait_until(clock_, reconcile_now_, std::min(next, clock_.now() + std::chrono::milliseconds(100)));
       co_await std::move(wait);
     }
+    if (!stop_.is_set()) reconcile_now_.reset();
   }
   co_return base::ok();
 }
@@ -442,6 +448,8 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   options.tally_digest = config_.until_caught_up;
   options.seed = std::hash<std::string>{}(wanted.key.to_string());
   options.resync.confirm_for = config_.confirm_for;
+  options.invalid_records = {config_.skip_invalid_records, config_.invalid_records_export};
+  options.policies = config_.policies;
   if (wanted.present_at_link_start) options.resync.start = config_.start;
 
   std::optional<state::PartitionRow> row;

@@ -55,6 +55,7 @@ class Supervisor final : public Commands {
   base::Result<CommandOutcome> resolve(base::PartitionKey key, Exit exit, std::string actor, bool dry_run) override;
   base::Result<CommandOutcome> reset(base::PartitionKey key, std::uint64_t up_offset, std::string actor,
                                      bool dry_run) override;
+  base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) override;
   base::Result<std::vector<state::GapRow>> gaps() override;
   base::Result<std::vector<state::EventRow>> events(std::size_t newest) override;
 
@@ -114,6 +115,9 @@ class Supervisor final : public Commands {
                                                        bool dry_run);
   base::Task<base::Result<CommandOutcome>> do_resolve(base::PartitionKey key, Exit exit, std::string actor,
                                                       bool dry_run);
+  base::Task<base::Result<CommandOutcome>> retry_missing(const MissingPartition& missing, Exit exit, std::string actor,
+                                                         bool dry_run);
+  base::Task<base::Result<CommandOutcome>> do_replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run);
   base::Task<base::Result<CommandOutcome>> do_reset(base::PartitionKey key, std::uint64_t up_offset, std::string actor,
                                                     bool dry_run);
 
@@ -147,6 +151,7 @@ class Supervisor final : public Commands {
   base::TaskGroup commands_;
   base::TaskGroup background_;
   base::Event stop_;
+  base::Event reconcile_now_;
   base::Event publish_stop_;
   base::Event lease_stop_;
   base::Event lease_ended_;

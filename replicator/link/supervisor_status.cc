@@ -78,7 +78,7 @@ void Supervisor::publish() {
     partition.fault.kind = info(missing.fault).name;
     partition.fault.detail = missing.reason;
     partition.waits_for = missing.reason;
-    partition.exits = "retried by itself";
+    partition.consequences[Exit::kRetry] = "looked at again by itself, too, every reconcile_interval";
     status->partitions.push_back(std::move(partition));
   }
   std::ranges::sort(status->partitions, {}, &PartitionStatus::key);

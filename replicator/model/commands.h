@@ -29,6 +29,9 @@ class Commands {
   // Moves the watermark of one partition. `up_offset` = next upstream offset to copy.
   virtual base::Result<CommandOutcome> reset(base::PartitionKey key, std::uint64_t up_offset, std::string actor,
                                              bool dry_run) = 0;
+  // Sends messages again that were left out as invalid, after the present end of their partitions. `ids`: ledger rows;
+  // empty = all that were skipped. Durable when it returns, carried out after.
+  virtual base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) = 0;
   virtual base::Result<std::vector<state::GapRow>> gaps() = 0;
   virtual base::Result<std::vector<state::EventRow>> events(std::size_t newest) = 0;
 };

@@ -66,6 +66,20 @@ void check_topology(Problems& problems, const Config& config) {
   if (config.state_file.empty()) problems.add("link.state_file", "is empty");
 }
 
+void check_policies(Problems& problems, const Config& config) {
+  for (const auto& [kind, exit] : config.policies) {
+    const FaultInfo& fault = info(kind);
+    std::vector<std::string_view> allowed = {"none"};
+    for (const Exit possible : fault.exits) {
+      if (possible != Exit::kRetry) allowed.push_back(to_string(possible));
+    }
+    if (std::ranges::find(allowed, to_string(exit)) == allowed.end()) {
+      problems.add(fmt::format("policies.{}", fault.name),
+                   fmt::format("\"{}\" is not one of {}", to_string(exit), fmt::join(allowed, ", ")));
+    }
+  }
+}
+
 void check_admin(Problems& problems, const Config& config) {
   const bool has_tls = !config.admin_tls_cert.empty() && !config.admin_tls_key.empty();
   if (config.admin_tls_cert.empty() != config.admin_tls_key.empty()) {
@@ -133,6 +147,7 @@ std::vector<std::string> validate(const Config& config) {
   problems.duration("time.pin_alarm_after", config.pin_alarm_after, milliseconds(100), hours(24 * 365));
   problems.duration("time.fence_timeout", config.fence_timeout, milliseconds(100), minutes(10));
 
+  check_policies(problems, config);
   check_admin(problems, config);
   problems.one_of("log.format", config.log_format, {"text", "json"});
   problems.one_of("log.level", config.log_level, {"trace", "debug", "info", "warn", "error"});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "iggy/connection_string.h"
+#include "replicator/model/fault.h"
 
 namespace replicator {
 
@@ -60,6 +62,12 @@ struct Config {
   UpstreamCommit upstream_commit = UpstreamCommit::kNever;
   std::string upstream_commit_consumer;         // name; kAfterAck needs it
   std::string upstream_commit_as = "consumer";  // "consumer" (kind 1), "external_group" (kind 3; servers from 0.10 on)
+
+  bool skip_invalid_records = false;   // leave out what the target can never take; false: that is a fault
+  std::string invalid_records_export;  // folder that keeps the bytes of what is left out; empty = none
+
+  // Exits that are taken without a person, at most three times an hour per partition. Never kRetry.
+  std::map<FaultKind, Exit> policies;
 
   // Time.
   base::Duration connect_timeout = std::chrono::seconds(5);

@@ -19,7 +19,7 @@ enum class FaultKind : std::uint8_t {
   kDownstreamRecreated,  // downstream purged, recreated, rewritten or emptied
   kDownstreamNotEmpty,   // no record of this partition, and the target holds messages
   kForeignWriter,        // somebody else writes into the target
-  kUnverifiableTail,     // target has more than we recorded, upstream no longer holds what it should equal
+  kUnverifiableTail,     // target ends elsewhere than recorded, upstream no longer holds what it should equal
   kInvalidRecord,        // a message that the target can never take
   kSendUnanswered,       // two sends in a row without an answer, at an unmoved end
   kPermission,           // a right is missing or was withdrawn
@@ -45,5 +45,16 @@ std::optional<Exit> exit_from_name(std::string_view name);
 // What the exit of this fault will do, one sentence ("copies the new history from its first message, after what is
 // there").
 std::string_view meaning(FaultKind kind, Exit exit);
+
+// What is known when a person decides; absent = not seen lately.
+struct FaultCounts {
+  std::optional<std::uint64_t> up_messages, down_messages;  // kept there
+  std::optional<std::uint64_t> down_end;
+  std::uint64_t watermark = 0, recorded_down_end = 0;
+  std::uint64_t up_begin = 0, up_end = 0;  // the range that the fault concerns
+};
+// What it means here, in numbers ("500 messages are upstream and 20 downstream; up to 20 of them will be there
+// twice"). Empty = nothing to count.
+std::string consequence(FaultKind kind, Exit exit, const FaultCounts& counts);
 
 }  // namespace replicator

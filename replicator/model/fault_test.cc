@@ -34,17 +34,33 @@ TEST(Fault, EveryKindHasANameASentenceAndAnExit) {
   EXPECT_EQ(fault_from_name("no_such_fault"), std::nullopt);
 }
 
-TEST(Fault, OffersOnlyExitsThatAreTakenToday) {
-  const std::set<Exit> taken = {Exit::kRetry, Exit::kAccept, Exit::kRestart};
-  for (int i = 0; i < kFaultKindCount; ++i) {
-    for (const Exit exit : info(static_cast<FaultKind>(i)).exits) EXPECT_TRUE(taken.contains(exit)) << i;
-  }
-}
-
 TEST(Fault, AHistoryThatIsGoneIsNeverRetriedAway) {
   for (const FaultKind kind :
        {FaultKind::kUpstreamRewound, FaultKind::kUpstreamRecreated, FaultKind::kDownstreamRecreated}) {
-    for (const Exit exit : info(kind).exits) EXPECT_EQ(exit, Exit::kRestart) << info(kind).name;
+    for (const Exit exit : info(kind).exits) EXPECT_NE(exit, Exit::kRetry) << info(kind).name;
+  }
+}
+
+TEST(Fault, WhatAnExitMeansHereIsSaidInNumbersOrAsUnknown) {
+  FaultCounts counts;
+  counts.watermark = 500;
+  EXPECT_EQ(consequence(FaultKind::kDownstreamRecreated, Exit::kRecopy, counts),
+            "an unknown number of messages are upstream and an unknown number of messages downstream; how many will be "
+            "there twice is not known now");
+  counts.up_messages = 510;
+  counts.down_messages = 20;
+  EXPECT_EQ(consequence(FaultKind::kDownstreamRecreated, Exit::kRecopy, counts),
+            "510 messages are upstream and 20 messages downstream; up to 20 of them will be there twice");
+  counts.up_begin = 500;
+  counts.up_end = 540;
+  EXPECT_EQ(consequence(FaultKind::kRetention, Exit::kAccept, counts), "40 upstream offsets are given up: 500 to 540");
+  EXPECT_EQ(consequence(FaultKind::kRetention, Exit::kRetry, counts), "");
+  for (int i = 0; i < kFaultKindCount; ++i) {
+    const auto kind = static_cast<FaultKind>(i);
+    for (const Exit exit : info(kind).exits) {
+      if (exit != Exit::kRetry && kind != FaultKind::kForeignWriter)
+        EXPECT_FALSE(consequence(kind, exit, counts).empty());
+    }
   }
 }
 

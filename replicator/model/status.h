@@ -4,12 +4,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/ids.h"
+#include "replicator/model/fault.h"
 #include "state/store.h"
 
 namespace replicator {
@@ -54,8 +56,9 @@ struct PartitionStatus {
   std::optional<std::uint64_t> upstream_end;           // next upstream offset; absent = unknown
   std::optional<std::uint64_t> downstream_end;
   Lag lag;
-  state::FaultRow fault;     // active() when phase is kFault
-  std::string exits;         // "accept, retry": what `resolve --as` takes for this fault
+  state::FaultRow fault;  // active() when phase is kFault
+  std::map<Exit, std::string>
+      consequences;          // of the exits of this fault, in numbers; where there is something to count
   state::Counters counters;  // persisted totals plus what is not yet committed
   state::Desired desired = state::Desired::kRunning;
   std::uint64_t caught_up_at = 0;

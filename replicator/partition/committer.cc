@@ -34,11 +34,7 @@ void Committer::merge(state::PartitionCommit& into, state::PartitionCommit&& fro
     into.ranges.push_back(range);
   }
   std::ranges::move(from.gaps, std::back_inserter(into.gaps));
-  into.added.copied += from.added.copied;
-  into.added.copied_bytes += from.added.copied_bytes;
-  into.added.skipped += from.added.skipped;
-  into.added.duplicates += from.added.duplicates;
-  into.added.errors += from.added.errors;
+  state::add(into.added, from.added);
   if (from.caught_up_at != 0) into.caught_up_at = from.caught_up_at;
 }
 

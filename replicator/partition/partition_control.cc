@@ -194,12 +194,13 @@ base::Task<base::Status> PartitionPipeline::record_fault(Finding finding) {
   auto taking = turn_.take();
   const auto held = co_await std::move(taking);
   const FaultInfo& fault = info(finding.kind);
-  if (row_->fault.kind == fault.name && finding.gaps.empty()) co_return base::ok();  // it stands there already
+  const bool stands = row_->fault.kind == fault.name;
+  if (stands && row_->fault.detail == finding.detail && finding.gaps.empty()) co_return base::ok();
   state::PartitionNote note;
   note.key = key_;
   note.generation = row_->generation;
-  note.fault =
-      state::FaultRow{std::string(fault.name), finding.detail, clock_.wall_micros(), finding.up_begin, finding.up_end};
+  note.fault = state::FaultRow{std::string(fault.name), finding.detail,
+                               stands ? row_->fault.since : clock_.wall_micros(), finding.up_begin, finding.up_end};
   note.gaps = std::move(finding.gaps);
   note.added.errors = 1;
   state::Transaction transaction;
@@ -233,40 +234,6 @@ base::Task<base::Status> PartitionPipeline::set_desired(state::Desired desired, 
   row_->desired = desired;
   wake_.set();
   queue_changed_.set();
-  co_return base::ok();
-}
-
-base::Task<base::Status> PartitionPipeline::resolve(Exit exit, std::string actor) {
-  auto taking = turn_.take();
-  const auto held = co_await std::move(taking);
-  if (!row_ || !row_->fault.active()) {
-    co_return base::Error(base::ErrorCode::kInvalidArgument, "resolve", key_.to_string(), "the partition has no fault");
-  }
-  const auto kind = fault_from_name(row_->fault.kind);
-  if (!kind)
-    co_return base::Error(base::ErrorCode::kInternal, "resolve", key_.to_string(), "unknown fault " + row_->fault.kind);
-  const std::span<const Exit> exits = info(*kind).exits;
-  if (std::ranges::find(exits, exit) == exits.end()) {
-    co_return base::Error(base::ErrorCode::kInvalidArgument, "resolve", key_.to_string(),
-                          fmt::format("'{}' is no exit of {}", to_string(exit), row_->fault.kind));
-  }
-  if (exit == Exit::kRetry) {
-    state::PartitionNote note;
-    note.key = key_;
-    note.generation = row_->generation;
-    note.fault = state::FaultRow{};
-    state::Transaction transaction;
-    transaction.notes.push_back(std::move(note));
-    transaction.events.push_back(event("resolve", actor, fmt::format("{} as retry", row_->fault.kind)));
-    auto applying = apply(std::move(transaction));
-    auto applied = co_await std::move(applying);
-    CO_RETURN_IF_ERROR(applied);
-    row_->fault = {};
-  } else {
-    // The exit is carried out by the next look, and only if it finds the same thing again.
-    decision_ = Decision{*kind, exit, std::move(actor)};
-  }
-  wake_.set();
   co_return base::ok();
 }
 
@@ -412,10 +379,8 @@ PartitionStatus PartitionPipeline::status() const {
     status.durability = row_->durability;
     if (row_->fault.active()) {
       if (const auto kind = fault_from_name(row_->fault.kind)) {
-        for (const Exit exit : info(*kind).exits) {
-          if (!status.exits.empty()) status.exits += ", ";
-          status.exits += to_string(exit);
-        }
+        const FaultCounts counts = fault_counts();
+        for (const Exit exit : info(*kind).exits) status.consequences[exit] = consequence(*kind, exit, counts);
       }
     }
   }

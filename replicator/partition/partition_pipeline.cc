@@ -29,7 +29,11 @@ base::Task<void> PartitionPipeline::run() {
       continue;
     }
     if (row_ && row_->fault.active() && !decision_) {
-      auto waiting = wait_for_operator(Phase::kFault, row_->fault.detail);
+      auto choosing = choose_by_policy();
+      if (co_await std::move(choosing)) continue;
+      auto counting = count_both_sides();
+      co_await std::move(counting);
+      auto waiting = wait_for_operator(Phase::kFault, row_->fault.detail + policy_note_);
       co_await std::move(waiting);
       continue;
     }
@@ -42,6 +46,7 @@ base::Task<void> PartitionPipeline::run() {
       continue;
     }
     uncertain_ = false;
+    replays_ = replays_ || resync_.reopened_replays();
     if (!resync_.repair().empty()) {
       spdlog::warn("[{}] {}", key_.to_string(), resync_.repair());
       tally_.repaired = tally_.repaired || tally_.copied > 0;
@@ -52,7 +57,7 @@ base::Task<void> PartitionPipeline::run() {
       co_await std::move(wait);
       continue;
     }
-    decision_.reset();
+    std::optional<Decision> decided = std::exchange(decision_, std::nullopt);
     if (auto* found = std::get_if<Finding>(&*outcome)) {
       auto raising = raise_fault(std::move(*found));
       co_await std::move(raising);
@@ -61,6 +66,20 @@ base::Task<void> PartitionPipeline::run() {
         auto raising = raise_fault(send_unanswered());
         co_await std::move(raising);
         continue;
+      }
+      if (decided && decided->kind == FaultKind::kInvalidRecord) {
+        auto leaving = leave_out(std::move(*decided));
+        co_await std::move(leaving);
+        continue;
+      }
+      if (replays_) {
+        auto replaying = replay_all();
+        auto replayed = co_await std::move(replaying);
+        if (!replayed) {
+          auto recovering = recover(replayed.error());
+          co_await std::move(recovering);
+          continue;
+        }
       }
       auto copying = copy(ready->anchored);
       co_await std::move(copying);
@@ -111,7 +130,7 @@ base::Task<base::Error> PartitionPipeline::write() {
     queue_changed_.reset();
     committed_.reset();
     if (stop_.is_set()) co_return base::Error(base::ErrorCode::kStopped, "copy", key_.to_string(), "asked to stop");
-    if (row_->desired == state::Desired::kPaused || decision_) {
+    if (row_->desired == state::Desired::kPaused || decision_ || replays_) {
       co_return base::Error(base::ErrorCode::kStopped, "copy", key_.to_string(), "an operator's command came");
     }
     if (stale_)
@@ -156,16 +175,42 @@ base::Task<std::optional<base::Error>> PartitionPipeline::send_batch() {
     if (bytes >= options_.batch_bytes) break;
   }
   auto count = sink_.fit(outgoing_);
-  if (!count) co_return std::move(count).error();
-  auto sending = sink_.send(std::span(outgoing_).first(*count));
+  if (!count) {
+    if (!options_.invalid_records.skip || count.error().code() != base::ErrorCode::kInvalidRecord)
+      co_return std::move(count).error();
+    auto skipping = skip_first(count.error().to_string());
+    co_return co_await std::move(skipping);
+  }
+  if (outgoing_.front().offset < single_until_) *count = 1;
+  auto sending = send_out(*count);
+  auto failed = co_await std::move(sending);
+  if (failed && failed->code() == base::ErrorCode::kInvalidRecord) {
+    // Refused by the server, certainly: which of them?
+    single_until_ = outgoing_[*count - 1].offset + 1;
+    if (*count > 1) co_return std::nullopt;
+    refused_ = {outgoing_.front().offset, failed->to_string()};
+    if (!options_.invalid_records.skip) co_return failed;
+    auto skipping = skip_first(failed->to_string());
+    co_return co_await std::move(skipping);
+  }
+  if (failed && failed->retry() == base::Retry::kSameCall) {  // certainly not done
+    enter(Phase::kRetrying, failed->to_string());
+    auto delay = base::wait_until(clock_, wake_, clock_.now() + backoff_.next());
+    co_await std::move(delay);
+    co_return std::nullopt;
+  }
+  if (failed) co_return failed;
+  acked(*count, down_end_ + *count);
+  backoff_.reset();
+  co_return std::nullopt;
+}
+
+// Sends the first `count` of outgoing_. Nothing when they were acked at the predicted end.
+base::Task<std::optional<base::Error>> PartitionPipeline::send_out(std::size_t count) {
+  auto sending = sink_.send(std::span(outgoing_).first(count));
   auto ack = co_await std::move(sending);
   if (!ack) {
-    if (ack.error().retry() == base::Retry::kSameCall) {  // certainly not done
-      enter(Phase::kRetrying, ack.error().to_string());
-      auto delay = base::wait_until(clock_, wake_, clock_.now() + backoff_.next());
-      co_await std::move(delay);
-      co_return std::nullopt;
-    }
+    if (ack.error().retry() == base::Retry::kSameCall) co_return std::move(ack).error();
     uncertain_ = ack.error().retry() != base::Retry::kNeedsOperator;
     if (ack.error().code() == base::ErrorCode::kTimeout) {
       unanswered_ = unanswered_end_ == down_end_ ? unanswered_ + 1 : 1;
@@ -173,14 +218,12 @@ base::Task<std::optional<base::Error>> PartitionPipeline::send_batch() {
     }
     co_return std::move(ack).error();
   }
-  const std::uint64_t predicted = down_end_ + *count;
+  const std::uint64_t predicted = down_end_ + count;
   if (!ack->known || ack->end != predicted) {
     co_return changed(ack->known
                           ? fmt::format("downstream ends at {} after a send, {} was predicted", ack->end, predicted)
                           : std::string("a send was accepted without saying where"));
   }
-  acked(*count, predicted);
-  backoff_.reset();
   unanswered_ = 0;
   co_return std::nullopt;
 }
@@ -214,7 +257,11 @@ void PartitionPipeline::acked(std::size_t count, std::uint64_t end) {
   }
   ++uncommitted_batches_;
   confirm(std::move(commit));
-  // The acked records leave the queue; their frames go with the last of each.
+  drop_front(count);
+}
+
+// Acked records leave the queue; their frames go with the last of each.
+void PartitionPipeline::drop_front(std::size_t count) {
   while (count > 0) {
     Queued& front = queue_.front();
     const std::size_t step = std::min(count, front.batch.records.size() - front.taken);

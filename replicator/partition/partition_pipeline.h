@@ -17,6 +17,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,12 @@ struct PipelineTally {
   base::Digest digest;    // chained over the digests of all messages, in order
 };
 
+// What is done with a message that the target can never take.
+struct InvalidRecords {
+  bool skip = false;   // leave it out by itself; otherwise it is a fault
+  std::string folder;  // its bytes are kept there (state/record_file.h); empty = they are not
+};
+
 struct PipelineOptions {
   std::uint64_t batch_bytes = 4ULL * 1024 * 1024;
   std::uint32_t read_ahead_batches = 4;
@@ -51,7 +58,11 @@ struct PipelineOptions {
   ResyncOptions resync;
   std::uint64_t seed = 1;
   bool tally_digest = false;  // costs a hash per message
+  InvalidRecords invalid_records;
+  std::map<FaultKind, Exit> policies;  // exits that are taken without a person, see kPolicyTimes
 };
+// After so many exits by policy on one partition within an hour, a fault waits for a person.
+inline constexpr std::size_t kPolicyTimes = 3;
 
 class PartitionPipeline final : public CommitListener {
  public:
@@ -67,6 +78,10 @@ class PartitionPipeline final : public CommitListener {
   base::Task<base::Status> set_desired(state::Desired desired, std::string actor);
   base::Task<base::Status> resolve(Exit exit, std::string actor);
   base::Task<base::Status> reset(std::uint64_t up_offset, std::string actor);
+  // Sends left-out messages again, after the present end: `gaps` are ledger rows of this partition, cause
+  // "invalid_record", resolved as "skip". The wish is durable when it returns; what became of each is in its row:
+  // "replaying", then "replayed", or "skip" again with an event that says why.
+  base::Task<base::Status> replay(std::vector<state::GapRow> gaps, std::string actor);
 
   PartitionStatus status() const;
   const base::PartitionKey& key() const { return key_; }
@@ -87,7 +102,9 @@ class PartitionPipeline final : public CommitListener {
   base::Task<void> copy(bool anchored);
   base::Task<base::Error> write();
   base::Task<std::optional<base::Error>> send_batch();
+  base::Task<std::optional<base::Error>> send_out(std::size_t count);
   void acked(std::size_t count, std::uint64_t end);
+  void drop_front(std::size_t count);
 
   // partition_flush.cc: acks become committable.
   void confirm(state::PartitionCommit commit);
@@ -99,6 +116,18 @@ class PartitionPipeline final : public CommitListener {
   base::Task<bool> wait_for_more(PartitionView& seen);
   bool take_polled(Polled polled, Permit permit);
   std::uint64_t queued_bytes() const;
+
+  // partition_exits.cc: ways out of a fault, taken by a person or by policy; messages left out, and sent after all.
+  base::Task<bool> choose_by_policy();
+  base::Task<void> count_both_sides();
+  FaultCounts fault_counts() const;
+  base::Task<void> leave_out(Decision decision);
+  base::Task<base::Status> skip_record(base::Record record, std::string reason, std::optional<Decision> decision);
+  base::Task<std::optional<base::Error>> skip_first(std::string reason);
+  base::Task<base::Status> replay_all();
+  base::Task<base::Status> replay_one(state::GapRow gap);
+  base::Task<base::Result<base::RecordBatch>> left_out_record(const state::GapRow& gap);
+  base::Task<base::Status> give_up_replay(const state::GapRow& gap, std::string why);
 
   // partition_control.cc: what surrounds it.
   base::Task<void> wait_for_operator(Phase phase, std::string why);
@@ -138,6 +167,12 @@ class PartitionPipeline final : public CommitListener {
   std::vector<base::Record> outgoing_;  // reused
   std::optional<base::Error> read_error_;
   std::optional<Decision> decision_;
+  std::uint64_t policy_tried_ = 0;                    // `since` of the fault that a policy was last tried on
+  std::string policy_note_;                           // why no policy is tried any more
+  std::optional<PartitionView> up_seen_, down_seen_;  // while a fault stands
+  std::uint64_t single_until_ = 0;                    // a batch was refused: one by one up to this upstream offset
+  std::optional<std::pair<std::uint64_t, std::string>> refused_;  // upstream offset that the target refused, and why
+  bool replays_ = true;                                           // the ledger may hold messages to be sent after all
   bool uncertain_ = false;                        // a send's outcome is unknown: settle before the next look
   std::uint32_t unanswered_ = 0;                  // sends in a row that nobody answered ...
   std::uint64_t unanswered_end_ = 0;              // ... while the downstream's end stood here

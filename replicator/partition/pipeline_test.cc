@@ -1,5 +1,8 @@
 // The whole pipeline over two clusters in memory: what arrives downstream, in which order, and what the state file
 // says, for each thing that can go wrong while copying.
+#include <algorithm>
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 #include "replicator/testing/sim_appliance.h"
@@ -686,9 +689,294 @@ TEST(Pipeline, PurgedDownstreamIsNotCaughtUp) {
   w.link.down.purge(0);
   w.link.up.produce(0, 1);  // lands at 0, where another message was written
   EXPECT_TRUE(w.fault("downstream_recreated"));
-  EXPECT_TRUE(w.resolve(Exit::kRestart));
+  EXPECT_TRUE(w.until([&] { return w.pipeline().status().consequences.contains(Exit::kRecopy); }));
+  EXPECT_NE(w.pipeline().status().consequences[Exit::kRecopy].find("up to 1 of them will be there twice"),
+            std::string::npos)
+      << w.pipeline().status().consequences[Exit::kRecopy];
+  EXPECT_TRUE(w.resolve(Exit::kRecopy));
   EXPECT_TRUE(w.caught_up());
   EXPECT_EQ(w.link.down.at(0).log.size(), 12U);
+}
+
+TEST(Pipeline, ARewrittenDownstreamIsAdoptedAndNothingIsSentAgain) {
+  World w;
+  w.link.up.produce(0, 10);
+  w.start();
+  EXPECT_TRUE(w.caught_up());
+  w.link.pass(1s);
+  w.link.down.purge(0);
+  w.link.up.produce(0, 1);
+  EXPECT_TRUE(w.fault("downstream_recreated"));
+  EXPECT_TRUE(w.resolve(Exit::kAdopt));
+  w.link.up.produce(0, 4);
+  EXPECT_TRUE(w.caught_up());
+  const auto& up = w.link.up.at(0).log;
+  const auto& down = w.link.down.at(0).log;
+  // Nothing of the first ten, and each of the others once: also the one that had landed before the fault.
+  EXPECT_EQ(down, std::vector<SimMessage>(up.begin() + 10, up.end()));
+}
+
+TEST(Pipeline, ALostStateFileIsReplacedByLookingForTheCopy) {
+  World w;
+  w.link.up.produce(0, 50);
+  std::vector<SimMessage> copied(w.link.up.at(0).log.begin(), w.link.up.at(0).log.begin() + 37);
+  w.link.down.append(0, copied);
+  w.start();
+  EXPECT_TRUE(w.fault("downstream_not_empty"));
+  EXPECT_TRUE(w.resolve(Exit::kAdopt));
+  EXPECT_TRUE(w.caught_up());
+  w.expect_equal();
+}
+
+TEST(Pipeline, AnAdoptThatIsRefusedStaysTheFaultAndSaysWhy) {
+  World w;
+  w.link.up.produce(0, 5);
+  SimMessage stranger;
+  stranger.id = {1, 1};
+  stranger.body = "here before";
+  w.link.down.append(0, {stranger});
+  w.options.policies = {{FaultKind::kDownstreamNotEmpty, Exit::kAdopt}};
+  w.start();
+  EXPECT_TRUE(w.until([&] {
+    return w.pipeline().status().fault.detail.find("adopt was refused") != std::string::npos &&
+           w.phase() == Phase::kFault;
+  }));
+  w.link.pass(60s);
+  EXPECT_EQ(w.link.count_events("fault"), 2U) << "found, and found again after the refusal: a policy is tried once";
+  EXPECT_EQ(w.link.down.at(0).log.size(), 1U);
+  EXPECT_TRUE(w.resolve(Exit::kRestart));
+  EXPECT_TRUE(w.caught_up());
+  EXPECT_EQ(w.link.down.at(0).log.size(), 6U);
+}
+
+TEST(Pipeline, APolicyTakesItsExitByItselfThreeTimesAnHour) {
+  World w;
+  w.options.policies = {{FaultKind::kForeignWriter, Exit::kAccept}};
+  w.link.up.produce(0, 5);
+  w.start();
+  EXPECT_TRUE(w.caught_up());
+  const auto interfere = [&w](std::uint64_t i) {
+    SimMessage stranger;
+    stranger.id = {9, i};
+    stranger.body = "stranger";
+    w.link.down.append(0, {stranger});
+    w.link.up.produce(0, 1);
+  };
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    interfere(i);
+    EXPECT_TRUE(w.caught_up()) << w.pipeline().status().waits_for;
+    EXPECT_EQ(w.link.gaps().size(), i + 1);
+    EXPECT_EQ(w.link.gaps().back().resolved_by, "policy");
+    w.link.pass(60s);
+  }
+  w.kill();  // a restart does not begin to count anew
+  w.start();
+  EXPECT_TRUE(w.caught_up());
+  interfere(3);
+  EXPECT_TRUE(w.fault("foreign_writer"));
+  EXPECT_TRUE(w.until([&] { return w.pipeline().status().waits_for.find("waits for a person") != std::string::npos; }));
+  w.link.pass(60s);
+  EXPECT_EQ(w.phase(), Phase::kFault);
+  EXPECT_TRUE(w.resolve(Exit::kAccept));
+  EXPECT_TRUE(w.caught_up());
+  w.link.pass(3700s);
+  interfere(4);
+  EXPECT_TRUE(w.caught_up()) << "an hour later the policy holds again";
+  EXPECT_EQ(w.link.gaps().size(), 5U);
+}
+
+// --- messages that the target can never take ---
+
+// `up` without these offsets, then those that were sent after all.
+std::vector<SimMessage> copy_of(const std::vector<SimMessage>& up, const std::vector<std::size_t>& left_out,
+                                const std::vector<std::size_t>& replayed = {}) {
+  std::vector<SimMessage> expected;
+  for (std::size_t i = 0; i < up.size(); ++i) {
+    if (std::ranges::find(left_out, i) == left_out.end()) expected.push_back(up[i]);
+  }
+  for (const std::size_t i : replayed) expected.push_back(up[i]);
+  return expected;
+}
+
+TEST(Pipeline, SkipLeavesOutOneMessageAndNamesIt) {
+  for (const bool by_server : {false, true}) {
+    World w;
+    w.link.up.produce(0, 20);
+    w.start();
+    (by_server ? w.sink().refused : w.sink().invalid) = w.link.up.at(0).log[7].body;
+    EXPECT_TRUE(w.fault("invalid_record"));
+    EXPECT_EQ(w.pipeline().status().fault.up_begin, 7U) << "the one message, not the first of its batch";
+    EXPECT_TRUE(w.resolve(Exit::kSkip));
+    EXPECT_TRUE(w.caught_up());
+    EXPECT_EQ(w.link.down.at(0).log, copy_of(w.link.up.at(0).log, {7}));
+    const auto row = w.link.row();
+    EXPECT_EQ(row->generation, 2U);
+    EXPECT_EQ(row->counters.skipped, 1U);
+    ASSERT_EQ(w.link.gaps().size(), 1U);
+    const state::GapRow gap = w.link.gaps()[0];
+    EXPECT_EQ(gap.cause, "invalid_record");
+    EXPECT_EQ(gap.up_begin, 7U);
+    EXPECT_EQ(gap.up_end, 8U);
+    EXPECT_NE(gap.detail.find(w.link.up.at(0).log[7].id.to_string()), std::string::npos) << gap.detail;
+    EXPECT_NE(gap.detail.find(by_server ? "invalid header value" : "too large"), std::string::npos) << gap.detail;
+    EXPECT_EQ(gap.resolved_as, "skip");
+    EXPECT_EQ(gap.resolved_by, "ada@host");
+    EXPECT_EQ(w.link.count_events("resolve"), 1U);
+  }
+}
+
+TEST(Pipeline, SkipChangesNothingWhenTheTargetTakesTheMessageNow) {
+  World w;
+  w.link.up.produce(0, 20);
+  w.start();
+  w.sink().invalid = w.link.up.at(0).log[7].body;
+  EXPECT_TRUE(w.fault("invalid_record"));
+  w.sink().invalid.clear();
+  EXPECT_TRUE(w.resolve(Exit::kSkip));
+  EXPECT_TRUE(w.caught_up());
+  w.expect_equal();
+  EXPECT_TRUE(w.link.gaps().empty());
+}
+
+TEST(Pipeline, InvalidRecordsAreLeftOutByThemselvesAndKeptInFiles) {
+  World w;
+  w.options.batch_bytes = 1000;
+  w.options.invalid_records = {true, w.link.folder.file("left-out")};
+  w.link.up.produce(0, 60);
+  w.link.up.at(0).log[30].body = w.link.up.at(0).log[7].body;  // two of them
+  w.start();
+  w.sink().invalid = w.link.up.at(0).log[7].body;
+  EXPECT_TRUE(w.caught_up());
+  EXPECT_EQ(w.link.down.at(0).log, copy_of(w.link.up.at(0).log, {7, 30}));
+  EXPECT_EQ(w.pipeline().status().counters.skipped, 2U);
+  w.stop();
+  w.link.reopen();
+  EXPECT_EQ(w.link.row()->watermark, 60U);
+  ASSERT_EQ(w.link.gaps().size(), 2U);
+  for (const state::GapRow& gap : w.link.gaps()) {
+    EXPECT_EQ(gap.resolved_by, "policy");
+    const auto kept = state::load_record(gap.file);
+    ASSERT_TRUE(kept) << kept.error().to_string();
+    EXPECT_EQ(base::digest_of(kept->records.at(0)), gap.digest);
+    EXPECT_EQ(base::as_text(kept->records.at(0).body), w.link.up.at(0).log[gap.up_begin].body);
+  }
+}
+
+TEST(Pipeline, AnExportThatCantBeWrittenHoldsTheMessageBack) {
+  World w;
+  w.options.invalid_records = {true, w.link.folder.file("no/such/folder")};
+  w.link.up.produce(0, 10);
+  w.start();
+  w.sink().invalid = w.link.up.at(0).log[7].body;
+  w.link.pass(60s);
+  EXPECT_EQ(w.link.row()->watermark, 7U);
+  EXPECT_TRUE(w.link.gaps().empty()) << "no ledger row without the bytes";
+  EXPECT_NE(w.pipeline().status().waits_for.find("no/such/folder"), std::string::npos)
+      << w.pipeline().status().waits_for;
+}
+
+struct Replayed : World {
+  // 20 messages copied, message 7 left out; then its limit is raised.
+  explicit Replayed(Flavour down = Flavour::kVsr) : World(Flavour::kVsr, down) {
+    options.invalid_records = {true, link.folder.file("left-out")};
+    link.up.produce(0, 20);
+    start();
+    sink().invalid = link.up.at(0).log[7].body;
+    EXPECT_TRUE(caught_up());
+    expected = copy_of(link.up.at(0).log, {7}, {7});
+    link.pass(1s);
+    sink().invalid.clear();
+  }
+  base::Status replay() { return link.run(pipeline().replay({link.gaps().at(0)}, "ada@host")); }
+  bool replayed() {
+    return until([this] { return link.gaps().at(0).resolved_as == "replayed"; }, 60s) && caught_up();
+  }
+  std::vector<SimMessage> expected;
+};
+
+TEST(Pipeline, AReplayAppendsTheMessageAndClosesItsRow) {
+  Replayed w;
+  EXPECT_TRUE(w.replay());
+  EXPECT_TRUE(w.replayed());
+  EXPECT_EQ(w.link.down.at(0).log, w.expected);
+  EXPECT_EQ(w.link.gaps()[0].down_offset, 19U);
+  EXPECT_EQ(w.link.gaps()[0].resolved_by, "ada@host");
+  EXPECT_EQ(w.link.row()->counters.copied, 20U);
+  w.link.up.produce(0, 5);
+  EXPECT_TRUE(w.caught_up());
+  EXPECT_EQ(w.link.down.at(0).log.size(), 25U);
+  EXPECT_EQ(w.pipeline().status().counters.duplicates, 0U);
+}
+
+TEST(Pipeline, AReplayComesFromTheExportWhenUpstreamHasLetGo) {
+  Replayed w;
+  w.link.up.at(0).has_retention = true;
+  w.link.up.expire(0, 15);
+  EXPECT_TRUE(w.replay());
+  EXPECT_TRUE(w.replayed());
+  EXPECT_EQ(w.link.down.at(0).log, w.expected);
+}
+
+TEST(Pipeline, AReplayThatCantBeDoneIsGivenUpWithAReason) {
+  for (const bool gone : {false, true}) {
+    Replayed w;
+    if (gone) {
+      w.link.up.at(0).has_retention = true;
+      w.link.up.expire(0, 15);
+      ASSERT_TRUE(std::filesystem::remove(w.link.gaps()[0].file));
+    } else {
+      w.sink().invalid = w.link.up.at(0).log[7].body;  // the limit is what it was
+    }
+    EXPECT_TRUE(w.replay());
+    EXPECT_TRUE(w.until([&] { return w.link.count_events("replay_failed") == 1; }));
+    EXPECT_TRUE(w.caught_up());
+    EXPECT_EQ(w.link.gaps()[0].resolved_as, "skip");
+    EXPECT_EQ(w.link.down.at(0).log.size(), 19U);
+  }
+}
+
+TEST(Pipeline, EachSendFaultOfAReplayEndsInOneCopy) {
+  for (const Flavour down : {Flavour::kLegacy, Flavour::kVsr}) {
+    for (const SendFault fault :
+         {SendFault::kNotAccepted, SendFault::kSilence, SendFault::kCutBefore, SendFault::kAckLost,
+          SendFault::kAckSilent, SendFault::kLandsLate, SendFault::kAckWithoutOffset}) {
+      Replayed w(down);
+      w.sink().faults = {fault};
+      EXPECT_TRUE(w.replay());
+      EXPECT_TRUE(w.until([&w] { return w.link.gaps().at(0).resolved_as == "replayed"; })) << int(fault);
+      EXPECT_EQ(w.link.down.at(0).log, w.expected) << int(fault);
+      EXPECT_FALSE(w.pipeline().status().fault.active()) << w.pipeline().status().fault.detail;
+      EXPECT_EQ(w.pipeline().status().counters.duplicates, 0U);
+    }
+  }
+}
+
+TEST(Pipeline, AKillInTheMiddleOfAReplayEndsInOneCopy) {
+  for (int millis = 0; millis < 16; ++millis) {
+    Replayed w;
+    EXPECT_TRUE(w.replay());
+    w.link.pass(std::chrono::microseconds(500 * millis));
+    w.kill();
+    w.start();
+    EXPECT_TRUE(w.replayed()) << millis;
+    EXPECT_EQ(w.link.down.at(0).log, w.expected) << millis;
+    EXPECT_FALSE(w.pipeline().status().fault.active()) << w.pipeline().status().fault.detail;
+  }
+}
+
+TEST(Pipeline, AReplayThatIsLostWithTheTailIsSentAgain) {
+  for (const std::uint64_t saved : {19U, 12U}) {
+    Replayed w;
+    EXPECT_TRUE(w.replay());
+    EXPECT_TRUE(w.replayed());
+    w.link.pass(1s);
+    w.link.down.at(0).saved = saved;
+    w.link.down.crash();
+    EXPECT_TRUE(w.until([&] { return w.link.down.at(0).log.size() == 20; })) << saved;
+    EXPECT_TRUE(w.replayed());
+    for (const SimMessage& message : w.expected) EXPECT_EQ(std::ranges::count(w.link.down.at(0).log, message), 1);
+    EXPECT_FALSE(w.pipeline().status().fault.active()) << w.pipeline().status().fault.detail;
+  }
 }
 
 TEST(Pipeline, UncommittedAcksAndAnErrorAtOnceCommitBeforeTheNextLook) {

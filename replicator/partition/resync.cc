@@ -28,10 +28,14 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
   next_ = durable_;
   next_.durability = options_.durability;
   rewinds_ = false;
+  carried_out_ = false;
   gaps_.clear();
   ranges_.clear();
   events_.clear();
   close_gaps_.clear();
+  gap_changes_.clear();
+  replaying_.reset();
+  reopened_replays_ = false;
   added_ = {};
   recent_.clear();
   recent_read_ = false;
@@ -92,6 +96,10 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
       if (rewinds_) break;  // the rest is looked at again from the new position, by the next run
     }
   }
+  if (decision_ && decision_->kind != FaultKind::kInvalidRecord && !carried_out_) {
+    event("resolve", fmt::format("{} as {} by {}: nothing of it is found any more, nothing was changed",
+                                 info(decision_->kind).name, to_string(decision_->exit), decision_->actor));
+  }
   keep_evidence(true);
   lowest_up_end_.reset();
   lost_reported_ = false;
@@ -117,11 +125,13 @@ base::Task<base::Status> Resync::save(std::optional<state::PartitionRow>& row) {
   state::Transaction transaction;
   transaction.events = events_;
   if (rewinds_) {
+    state::add(next_.counters, added_);
     next_.generation = durable_.generation + (fresh_ ? 0 : 1);
     next_.fault = {};
     transaction.replaces.push_back({.row = next_,
                                     .gaps = gaps_,
                                     .ranges = ranges_,
+                                    .gap_changes = gap_changes_,
                                     .close_gaps = close_gaps_,
                                     .resolved_as = decision_ ? std::string(to_string(decision_->exit)) : "",
                                     .resolved_by = decision_ ? decision_->actor : "",
@@ -137,24 +147,24 @@ base::Task<base::Status> Resync::save(std::optional<state::PartitionRow>& row) {
                                      .anchor = next_.anchor,
                                      .ranges = ranges_,
                                      .gaps = gaps_,
+                                     .gap_changes = gap_changes_,
                                      .added = added_,
                                      .caught_up_at = 0});
-      next_.counters.copied += added_.copied;
-      next_.counters.copied_bytes += added_.copied_bytes;
-      next_.counters.duplicates += added_.duplicates;
-      next_.counters.skipped += added_.skipped;
+      state::add(next_.counters, added_);
     }
+    // A message that is to be left out is not looked at here: its fault stands until that is done.
+    const bool clears = durable_.fault.active() && !(decision_ && decision_->kind == FaultKind::kInvalidRecord);
     if (next_.up_created != durable_.up_created || next_.down_created != durable_.down_created ||
-        next_.durability != durable_.durability || durable_.fault.active()) {
+        next_.durability != durable_.durability || clears) {
       state::PartitionNote note;
       note.key = key_;
       note.generation = durable_.generation;
       note.up_created = next_.up_created;
       note.down_created = next_.down_created;
       note.durability = next_.durability;
-      if (durable_.fault.active()) note.fault = state::FaultRow{};
+      if (clears) note.fault = state::FaultRow{};
       transaction.notes.push_back(std::move(note));
-      next_.fault = {};
+      if (clears) next_.fault = {};
     }
   }
   if (transaction.empty()) {
@@ -179,6 +189,10 @@ Resync::Step Resync::first() {
     std::string detail =
         fmt::format("there is no record of this partition, and {}/{} holds {} messages (next offset {})",
                     downstream_.to_string(), key_.partition, down_.messages_count, down_.end);
+    if (decided(FaultKind::kDownstreamNotEmpty, Exit::kAdopt)) {
+      auto adopting = adopt_copy(std::move(detail));
+      co_return co_await std::move(adopting);
+    }
     if (fresh_) {
       // The fault needs a row to stand in. It claims nothing: this branch is taken again until it is resolved.
       next_.key = key_;
@@ -224,7 +238,7 @@ Resync::Step Resync::first() {
     }
   }
   if (not_empty)
-    event("resolve", fmt::format("{} as restart by {}", info(FaultKind::kDownstreamNotEmpty).name, decision_->actor));
+    carried_out(fmt::format("appending after downstream offset {}, from upstream offset {}", down_.end, watermark));
   next_.key = key_;
   next_.downstream = downstream_;
   next_.up_created = up_.created;
@@ -252,9 +266,8 @@ Resync::Step Resync::restart() {
   next_.incarnation = durable_.incarnation + 1;
   rewinds_ = true;
   repair_ = fmt::format("restarted at upstream offset {} by {}", next_.watermark, decision_->actor);
-  event("resolve",
-        fmt::format("{} as restart by {}: incarnation {} starts at upstream offset {}, downstream offset {}",
-                    info(decision_->kind).name, decision_->actor, next_.incarnation, next_.watermark, down_.end));
+  carried_out(fmt::format("incarnation {} starts at upstream offset {}, downstream offset {}", next_.incarnation,
+                          next_.watermark, down_.end));
   co_return ResyncOutcome(Ready{});
 }
 
@@ -372,10 +385,16 @@ state::GapRow Resync::gap(std::uint64_t up_begin, std::uint64_t up_end, std::str
   return row;
 }
 
-void Resync::close(state::GapRow& row) const {
-  row.resolved_as = to_string(Exit::kAccept);
+void Resync::close(state::GapRow& row, std::string_view resolved_as) const {
+  row.resolved_as = resolved_as;
   row.resolved_by = decision_ ? decision_->actor : "appliance";
   row.resolved_at = row.found_at;
+}
+
+void Resync::carried_out(const std::string& detail) {
+  carried_out_ = true;
+  event("resolve", fmt::format("{} as {} by {}: {}", info(decision_->kind).name, to_string(decision_->exit),
+                               decision_->actor, detail));
 }
 
 void Resync::event(std::string kind, std::string detail) {

@@ -71,6 +71,8 @@ class Resync {
                                               std::optional<Decision> decision);
   // Sentence of the newest repair ("downstream_lost_tail 400"), for the log; empty when there was none.
   const std::string& repair() const { return repair_; }
+  // The newest run found replays that the downstream has lost: they are wanted again.
+  bool reopened_replays() const { return reopened_replays_; }
 
  private:
   // What is at one offset of one side.
@@ -92,6 +94,18 @@ class Resync {
   Step step_back();
   Step match_tail();
   Step restart();
+  // resync_adopt.cc: what is downstream is taken as it is.
+  Step recreated(std::string detail);
+  Step adopt_end();
+  base::Task<base::Result<std::uint64_t>> end_of_others();
+  Step adopt_copy(std::string detail);
+  struct Found {  // where the newest downstream messages stand upstream
+    std::vector<state::RangeRow> ranges;
+    std::uint64_t up_floor = 0;
+    std::size_t times = 0;
+  };
+  base::Task<base::Result<base::RecordBatch>> newest_downstream();
+  base::Task<base::Result<Found>> find_upstream(const base::RecordBatch& run);
   Step accept_gap(std::uint64_t watermark, std::string cause, std::string detail);
   base::Task<base::Status> save(std::optional<state::PartitionRow>& row);
   base::Task<base::Status> report(std::uint64_t up_begin, std::uint64_t up_end, std::string cause, std::string detail);
@@ -105,6 +119,8 @@ class Resync {
   base::Task<base::Result<Look>> last_kept(std::uint64_t begin, std::uint64_t end);
   void record_stranger(const base::Record& message, const std::string& cause, std::string_view resolved_as);
   base::Task<base::Result<bool>> is_own_duplicate(base::Digest digest);
+  base::Task<base::Result<bool>> is_replay(const base::Record& message, base::Digest digest);
+  base::Task<base::Status> reopen_replays(std::uint64_t down_end);
   void learn(const base::RecordBatch& batch);
   using Read = std::function<base::Task<base::Result<Polled>>(std::uint64_t, std::uint32_t)>;
   base::Task<base::Result<bool>> read_recent(Read read, std::uint64_t end);
@@ -120,7 +136,9 @@ class Resync {
   bool moved(const state::Incarnation& now, const state::Incarnation& recorded, bool legacy) const;
   ResyncOutcome finding(FaultKind kind, std::string detail, std::uint64_t up_begin = 0, std::uint64_t up_end = 0);
   state::GapRow gap(std::uint64_t up_begin, std::uint64_t up_end, std::string cause, std::string detail) const;
-  void close(state::GapRow& row) const;
+  void close(state::GapRow& row, std::string_view resolved_as) const;
+  // The one event of a decision that is carried out: "foreign_writer as accept by ada@host: …".
+  void carried_out(const std::string& detail);
   void event(std::string kind, std::string detail);
 
   const base::PartitionKey key_;
@@ -139,12 +157,16 @@ class Resync {
   state::PartitionRow next_;     // as it will be
   bool fresh_ = false;           // no row yet
   bool rewinds_ = false;         // next_ replaces the row (new generation) instead of moving it forward
+  bool carried_out_ = false;     // the decision is part of what this run saves
   PartitionView up_, down_;      // vsr: `end` is the next readable offset
   enum class Content : std::uint8_t { kNone, kSame, kOther, kGone, kEndsEarly } anchor_upstream_ = Content::kNone;
   std::vector<state::GapRow> gaps_;
   std::vector<state::RangeRow> ranges_;
   std::vector<state::EventRow> events_;
   std::vector<std::int64_t> close_gaps_;
+  std::vector<state::GapChange> gap_changes_;
+  std::optional<std::vector<state::GapRow>> replaying_;  // sends under way or wanted, read lazily
+  bool reopened_replays_ = false;
   state::Counters added_;
   std::vector<base::Digest> recent_;  // digests of what was copied last, read back lazily
   bool recent_read_ = false;

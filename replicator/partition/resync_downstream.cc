@@ -12,13 +12,6 @@ Resync::Step Resync::check_downstream() {
   using What = Look::What;
   const bool legacy = sink_.is_legacy();
   const bool created_moved = moved(down_.created, durable_.down_created, legacy);
-  const auto recreated = [&](std::string detail) {
-    return finding(FaultKind::kDownstreamRecreated, std::move(detail));
-  };
-  if (decided(FaultKind::kDownstreamRecreated, Exit::kRestart)) {
-    auto step = restart();
-    co_return co_await std::move(step);
-  }
 
   bool same = false;     // the anchor's message is where it was
   bool lost = false;     // the downstream no longer has it, and retention did not take it
@@ -32,8 +25,9 @@ Resync::Step Resync::check_downstream() {
     switch (found->what) {
       case What::kHere:
         if (base::digest_of(found->record()) != anchor.digest) {
-          co_return recreated(fmt::format("downstream offset {} holds message {}, and message {} was written there",
-                                          anchor.down_offset, found->record().id.to_string(), anchor.id.to_string()));
+          auto step = recreated(fmt::format("downstream offset {} holds message {}, and message {} was written there",
+                                            anchor.down_offset, found->record().id.to_string(), anchor.id.to_string()));
+          co_return co_await std::move(step);
         }
         same = true;
         break;
@@ -69,9 +63,12 @@ Resync::Step Resync::check_downstream() {
   if (lost) {
     const std::string seen = fmt::format("downstream ends at {}, recorded is {}", down_.end, durable_.down_end);
     if (!persists(seen)) co_return ResyncOutcome(Behind{seen + "; looking again before believing it"});
-    if (created_moved) co_return recreated(seen + ", and its created_at is another");
-    if (down_.has_retention && down_.messages_count == 0)
-      co_return recreated(seen + ", and it is empty: expired or purged");
+    const bool emptied = down_.has_retention && down_.messages_count == 0;
+    if (created_moved || emptied) {
+      auto step = recreated(
+          seen + (created_moved ? ", and its created_at is another" : ", and it is empty: expired or purged"));
+      co_return co_await std::move(step);
+    }
     auto step = step_back();
     co_return co_await std::move(step);
   }
@@ -79,11 +76,12 @@ Resync::Step Resync::check_downstream() {
     const std::string seen = fmt::format("downstream was created at {} µs, recorded is {} µs", down_.created.partition,
                                          durable_.down_created.partition);
     if (!persists(seen)) co_return ResyncOutcome(Behind{seen + "; looking again before believing it"});
-    co_return recreated(seen);
+    auto step = recreated(seen);
+    co_return co_await std::move(step);
   }
   // What stood behind the recorded end can't be compared when nothing of it is left.
   if (expired && down_.messages_count == 0 && down_.end > durable_.down_end &&
-      !decided(FaultKind::kUnverifiableTail, Exit::kAccept)) {
+      !decided(FaultKind::kUnverifiableTail, Exit::kAdopt)) {
     co_return finding(
         FaultKind::kUnverifiableTail,
         fmt::format("downstream was recorded up to {}, now ends at {} and holds nothing: what stood between can't be "
@@ -91,10 +89,13 @@ Resync::Step Resync::check_downstream() {
                     durable_.down_end, down_.end));
   }
   if (same && down_.end < durable_.down_end) {
-    // Only strangers' messages stood behind ours, and they are gone.
+    // Only strangers' messages and replays stood behind ours, and they are gone.
     const std::string seen = fmt::format("downstream ends at {}, recorded is {}", down_.end, durable_.down_end);
     if (!persists(seen)) co_return ResyncOutcome(Behind{seen + "; looking again before believing it"});
     next_.down_end = down_.end;
+    auto reopening = reopen_replays(down_.end);
+    auto reopened = co_await std::move(reopening);
+    CO_RETURN_IF_ERROR(reopened);
   }
   next_.down_created = down_.created;
   co_return ResyncOutcome(Ready{});
@@ -149,34 +150,47 @@ Resync::Step Resync::step_back() {
     auto up = co_await std::move(up_call);
     CO_RETURN_IF_ERROR(up);
     if (up->what == Look::What::kHere && base::digest_of(up->record()) != digest) {
-      co_return finding(
-          FaultKind::kDownstreamRecreated,
+      auto step = recreated(
           fmt::format("downstream offset {} holds message {}, and upstream offset {} that was written there holds {}",
                       down_offset, kept->record().id.to_string(), up_offset, up->record().id.to_string()));
+      co_return co_await std::move(step);
     }
-    if (up->what != Look::What::kHere && !decided(FaultKind::kUnverifiableTail, Exit::kAccept)) {
-      co_return finding(FaultKind::kUnverifiableTail,
-                        fmt::format("downstream lost its tail from offset {} on, and upstream no longer holds offset "
-                                    "{} to compare what is left with",
-                                    down_offset + 1, up_offset));
+    if (up->what != Look::What::kHere && !decided(FaultKind::kUnverifiableTail, Exit::kAdopt)) {
+      co_return finding(
+          FaultKind::kUnverifiableTail,
+          fmt::format("downstream lost its tail from offset {} on (recorded is {}), and upstream no longer "
+                      "holds offset {} to compare what is left with",
+                      down_offset + 1, durable_.down_end, up_offset));
+    }
+    if (up->what != Look::What::kHere) {
+      gaps_.push_back(gap(up_offset, up_offset + 1, "unverified",
+                          fmt::format("downstream offset {} holds message {}, taken for its copy: upstream no longer "
+                                      "holds it",
+                                      down_offset, kept->record().id.to_string())));
+      close(gaps_.back(), to_string(Exit::kAdopt));
+      carried_out(fmt::format("downstream ends at {}, {} was recorded; copying goes on at upstream offset {}",
+                              down_offset + 1, durable_.down_end, up_offset + 1));
     }
     watermark = up_offset + 1;
     down_end = down_offset + 1;
     anchor = state::Anchor{up_offset, down_offset, kept->record().id, digest};
   }
-  if (!anchor && durable_.incarnation > 1 && !decided(FaultKind::kDownstreamRecreated, Exit::kRestart)) {
+  if (!anchor && durable_.incarnation > 1) {
     // Below this run of the map stands another one, of before a reset or restart: what is missing there is not known.
     const std::uint64_t begin = ranges->empty() ? durable_.down_end : ranges->front().down_begin;
     if (down_.end < begin) {
-      co_return finding(
-          FaultKind::kDownstreamRecreated,
+      auto step = recreated(
           fmt::format("downstream ends at {}, below {} where the last reset or restart began", down_.end, begin));
+      co_return co_await std::move(step);
     }
   }
   const std::uint64_t lost = durable_.watermark - watermark;
   next_.caught_up_at = 0;  // what is sent again is older than that
   next_.watermark = watermark;
   next_.down_end = std::min(down_end, down_.end);
+  auto reopening = reopen_replays(next_.down_end);
+  auto reopened = co_await std::move(reopening);
+  CO_RETURN_IF_ERROR(reopened);
   next_.anchor = anchor;
   next_.down_created = down_.created;
   rewinds_ = true;
@@ -194,7 +208,7 @@ Resync::Step Resync::match_tail() {
   base::RecordBatch expected;  // upstream, from next_.watermark on
   std::size_t expected_at = 0;
   const bool accept_strangers = decided(FaultKind::kForeignWriter, Exit::kAccept);
-  const bool accept_unverified = decided(FaultKind::kUnverifiableTail, Exit::kAccept);
+  const bool accept_unverified = decided(FaultKind::kUnverifiableTail, Exit::kAdopt);
   const bool expires = sink_.is_legacy() || down_.has_retention;
   const std::uint64_t tail_begin = down_offset;
   bool at_tail_begin = true;
@@ -202,7 +216,14 @@ Resync::Step Resync::match_tail() {
   std::uint64_t own_duplicates = 0;
 
   // Offsets that hold nothing at all (an unused reservation) only say where the next message will stand.
-  if (down_.messages_count == 0) down_offset = std::max(down_offset, down_.end);
+  if (down_.messages_count == 0 && down_.end > down_offset) {
+    if (accept_unverified) {
+      gaps_.push_back(gap(next_.watermark, next_.watermark, "unverified",
+                          fmt::format("downstream offsets {} to {} are gone, uncompared", down_offset, down_.end)));
+      close(gaps_.back(), to_string(Exit::kAdopt));
+    }
+    down_offset = down_.end;
+  }
   while (down_offset < down_.end) {
     auto read_call = sink_.read(down_offset, read_count_);
     auto tail = co_await std::move(read_call);
@@ -229,8 +250,15 @@ Resync::Step Resync::match_tail() {
       const auto equal = [&](const base::Record& record) { return base::digest_of(record) == digest; };
       const auto next = expected.records.begin() + static_cast<std::ptrdiff_t>(expected_at);
       auto match = next != expected.records.end() && equal(*next) ? next : expected.records.end();
+      bool replayed = false;
       bool duplicate = false;
       if (match == expected.records.end()) {
+        auto replay_call = is_replay(message, digest);
+        auto replay = co_await std::move(replay_call);
+        CO_RETURN_IF_ERROR(replay);
+        replayed = *replay;
+      }
+      if (match == expected.records.end() && !replayed) {
         auto duplicate_call = is_own_duplicate(digest);
         auto known = co_await std::move(duplicate_call);
         CO_RETURN_IF_ERROR(known);
@@ -241,7 +269,7 @@ Resync::Step Resync::match_tail() {
         if (match->offset > next_.watermark && match != next) {
           gaps_.push_back(gap(next_.watermark, match->offset, "unverified",
                               "taken as copied: the downstream no longer holds what to compare with"));
-          close(gaps_.back());
+          close(gaps_.back(), to_string(Exit::kAdopt));
         }
         if (!ranges_.empty() && ranges_.back().up_begin + ranges_.back().length == match->offset &&
             ranges_.back().down_begin + ranges_.back().length == message.offset) {
@@ -252,6 +280,11 @@ Resync::Step Resync::match_tail() {
         next_.anchor = state::Anchor{match->offset, message.offset, message.id, digest};
         next_.watermark = match->offset + 1;
         expected_at = static_cast<std::size_t>(match - expected.records.begin()) + 1;
+        recent_.push_back(digest);
+        added_.copied += 1;
+        added_.copied_bytes += message.body.size();
+        ++adopted;
+      } else if (replayed) {
         recent_.push_back(digest);
         added_.copied += 1;
         added_.copied_bytes += message.body.size();
@@ -273,7 +306,7 @@ Resync::Step Resync::match_tail() {
           if (!persists(seen)) co_return ResyncOutcome(Behind{seen});
           co_return finding(FaultKind::kUnverifiableTail, seen);
         }
-        record_stranger(message, "unverified", to_string(Exit::kAccept));
+        record_stranger(message, accept_strangers ? "foreign_writer" : "unverified", to_string(decision_->exit));
       } else {
         if (!accept_strangers && !accept_unverified) {
           co_return finding(
@@ -281,7 +314,7 @@ Resync::Step Resync::match_tail() {
               fmt::format("downstream offset {} holds message {} that is not ours; upstream's next is {} at {}",
                           message.offset, message.id.to_string(), next->id.to_string(), next->offset));
         }
-        record_stranger(message, accept_strangers ? "foreign_writer" : "unverified", to_string(Exit::kAccept));
+        record_stranger(message, accept_strangers ? "foreign_writer" : "unverified", to_string(decision_->exit));
       }
       down_offset = message.offset + 1;
       at_tail_begin = false;
@@ -294,9 +327,11 @@ Resync::Step Resync::match_tail() {
     event("own_duplicate",
           fmt::format("{} messages landed twice: abandoned sends of ours that were carried out late", own_duplicates));
   }
-  if (accept_strangers || accept_unverified) {
-    event("resolve", fmt::format("{} as accept by {}: continuing after downstream offset {}",
-                                 info(decision_->kind).name, decision_->actor, down_offset));
+  const bool recorded = std::ranges::any_of(
+      gaps_, [](const state::GapRow& row) { return row.cause == "foreign_writer" || row.cause == "unverified"; });
+  if ((accept_strangers || accept_unverified) && recorded) {
+    carried_out(fmt::format("continuing after downstream offset {}", down_offset));
+    rewinds_ = true;
   }
   if (adopted > 0 || own_duplicates > 0)
     repair_ = fmt::format("adopted {} of our own, {} landed twice", adopted, own_duplicates);
@@ -310,8 +345,7 @@ void Resync::record_stranger(const base::Record& message, const std::string& cau
   if (!continues) {
     stranger_begin_ = message.offset;
     gaps_.push_back(gap(next_.watermark, next_.watermark, cause, ""));
-    close(gaps_.back());
-    gaps_.back().resolved_as = resolved_as;
+    close(gaps_.back(), resolved_as);
   }
   stranger_end_ = message.offset + 1;
   gaps_.back().detail = fmt::format("downstream offsets {} to {}; the last is message {}", stranger_begin_,
@@ -335,6 +369,42 @@ base::Task<base::Result<bool>> Resync::is_own_duplicate(base::Digest digest) {
     }
   }
   co_return std::ranges::find(recent_, digest) != recent_.end();
+}
+
+// A message that was left out once and is sent now: its intent was written down before. Closes its ledger row.
+base::Task<base::Result<bool>> Resync::is_replay(const base::Record& message, base::Digest digest) {
+  if (!replaying_) {
+    auto gaps_call = store_.gaps();
+    auto gaps = co_await std::move(gaps_call);
+    CO_RETURN_IF_ERROR(gaps);
+    std::erase_if(*gaps,
+                  [this](const state::GapRow& row) { return row.key != key_ || row.resolved_as != "replaying"; });
+    replaying_ = std::move(*gaps);
+  }
+  const auto found = std::ranges::find_if(*replaying_, [&](const state::GapRow& row) {
+    return row.digest == digest && message.offset >= row.down_offset.value_or(0);
+  });
+  if (found == replaying_->end()) co_return false;
+  gap_changes_.push_back({found->id, "replayed", found->resolved_by, clock_.wall_micros(), message.offset});
+  event("replayed", fmt::format("upstream offset {}, left out before, stands at downstream offset {}", found->up_begin,
+                                message.offset));
+  replaying_->erase(found);
+  co_return true;
+}
+
+// What was replayed above `down_end` is lost with the tail: it is wanted again.
+base::Task<base::Status> Resync::reopen_replays(std::uint64_t down_end) {
+  auto gaps_call = store_.gaps();
+  auto gaps = co_await std::move(gaps_call);
+  CO_RETURN_IF_ERROR(gaps);
+  for (const state::GapRow& row : *gaps) {
+    if (row.key != key_ || row.incarnation != durable_.incarnation || row.resolved_as != "replayed" ||
+        row.down_offset.value_or(0) < down_end)
+      continue;
+    gap_changes_.push_back({row.id, "replaying", row.resolved_by, clock_.wall_micros(), down_end});
+    reopened_replays_ = true;
+  }
+  co_return base::ok();
 }
 
 // A poll has no byte limit on the wire: the next one asks for what the sizes seen allow.

@@ -243,6 +243,20 @@ TEST(Resync, AnotherMessageAtTheAnchorIsARewoundUpstreamAtOnce) {
   }
 }
 
+TEST(Resync, ARestartIsCarriedOutAlsoWhenTheEvidenceWasJumpedOver) {
+  Case c(Flavour::kVsrReserving, Flavour::kVsr);
+  c.copied(10);
+  c.link.up.at(0).saved = 0;
+  c.link.up.purge(0);
+  c.link.up.produce(0, 4);
+  EXPECT_EQ(fault(c.settle()), FaultKind::kUpstreamRewound);
+  c.link.up.at(0).next = 1000;  // before the exit is carried out: a crash, and new messages above the reservation
+  c.link.up.produce(0, 3);
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kUpstreamRewound, Exit::kRestart))));
+  EXPECT_EQ(c.link.row()->watermark, 0U);
+  EXPECT_EQ(c.link.row()->incarnation, 2U);
+}
+
 TEST(Resync, UpstreamThatLostItsTailIsWaitedFor) {
   Case c;
   c.copied(10);
@@ -623,6 +637,23 @@ TEST(Resync, AStrangersMessageIsAFaultWithItsOffsetAndId) {
   ASSERT_EQ(c.link.gaps().size(), 1U);
   EXPECT_EQ(c.link.gaps()[0].cause, "foreign_writer");
   EXPECT_EQ(c.link.gaps()[0].resolved_as, "accept");
+  EXPECT_EQ(c.row->generation, 2U) << "an exit is a new generation";
+  EXPECT_EQ(c.row->counters.copied, 7U);
+  EXPECT_EQ(c.link.count_events("resolve"), 1U);
+}
+
+TEST(Resync, AnExitWhoseCauseIsGoneChangesNothingAndSaysSo) {
+  Case c;
+  c.copied(5);
+  c.link.up.produce(0, 5);
+  c.stranger();
+  EXPECT_EQ(fault(c.settle()), FaultKind::kForeignWriter);
+  c.link.down.at(0).saved = 5;
+  c.link.down.crash();
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kForeignWriter, Exit::kAccept))));
+  EXPECT_EQ(c.link.row()->generation, 1U);
+  EXPECT_TRUE(c.link.gaps().empty());
+  EXPECT_EQ(c.link.count_events("resolve"), 1U);
 }
 
 TEST(Resync, AcceptedStrangersThatAreLostLaterDoNotShiftTheEnd) {
@@ -647,7 +678,7 @@ TEST(Resync, ATailThatUpstreamDoesNotHaveIsUnverifiableOnlyAfterAWhile) {
   EXPECT_TRUE(behind(*c.look()));
   const auto outcome = c.settle();
   EXPECT_EQ(fault(outcome), FaultKind::kUnverifiableTail) << text(outcome);
-  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kUnverifiableTail, Exit::kAccept))));
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kUnverifiableTail, Exit::kAdopt))));
   EXPECT_EQ(c.link.row()->down_end, 6U);
   EXPECT_EQ(c.link.gaps().at(0).cause, "unverified");
 }
@@ -661,7 +692,7 @@ TEST(Resync, ATailWhoseUpstreamPartExpiredIsUnverifiableAndNotRetention) {
   c.link.up.expire(0, 8);
   const auto outcome = c.settle();
   ASSERT_EQ(fault(outcome), FaultKind::kUnverifiableTail) << text(outcome);
-  const auto resolved = c.settle(Case::decide(FaultKind::kUnverifiableTail, Exit::kAccept));
+  const auto resolved = c.settle(Case::decide(FaultKind::kUnverifiableTail, Exit::kAdopt));
   EXPECT_TRUE(ready(resolved)) << text(resolved);
   c.restart();
   EXPECT_EQ(c.row->watermark, 11U) << "what can be compared again is adopted";
@@ -778,7 +809,7 @@ TEST(Resync, OurFirstSendWhoseBeginningExpiredIsUnverifiableAndNotAStranger) {
   c.link.down.expire(0, 2);
   const auto outcome = c.settle();
   EXPECT_EQ(fault(outcome), FaultKind::kUnverifiableTail) << text(outcome);
-  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kUnverifiableTail, Exit::kAccept))));
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kUnverifiableTail, Exit::kAdopt))));
   EXPECT_EQ(c.link.row()->watermark, 6U);
 }
 
@@ -790,7 +821,7 @@ TEST(Resync, DownstreamThatHoldsOtherMessagesIsAFault) {
   const auto outcome = c.look();
   ASSERT_TRUE(outcome);
   ASSERT_EQ(fault(*outcome), FaultKind::kDownstreamRecreated) << text(*outcome);
-  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kDownstreamRecreated, Exit::kRestart))));
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kDownstreamRecreated, Exit::kRecopy))));
   c.restart();
   EXPECT_EQ(c.row->watermark, 0U);
   EXPECT_EQ(c.row->down_end, 9U);
@@ -855,6 +886,136 @@ TEST(Resync, AStoreThatFailsDecidesNothingAndTheNextLookRepeatsIt) {
     EXPECT_EQ(c.row->counters.duplicates, 4U);
     if (!failed) break;
   }
+}
+
+// --- exits that take the downstream as it is ---
+
+TEST(Resync, AdoptGoesOnAfterWhatOthersWroteAndClaimsNothingBelow) {
+  Case c;
+  c.copied(5);
+  c.link.up.produce(0, 3);
+  c.link.down.purge(0);
+  for (int i = 0; i < 9; ++i) c.stranger("other " + std::to_string(i));
+  EXPECT_EQ(fault(*c.look()), FaultKind::kDownstreamRecreated);
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kDownstreamRecreated, Exit::kAdopt))));
+  c.restart();
+  EXPECT_EQ(c.row->watermark, 5U) << "nothing is sent again";
+  EXPECT_EQ(c.row->down_end, 9U);
+  EXPECT_EQ(c.row->generation, 2U);
+  EXPECT_EQ(c.row->incarnation, 2U);
+  EXPECT_TRUE(c.link.ranges().empty());
+  ASSERT_EQ(c.link.gaps().size(), 1U);
+  EXPECT_EQ(c.link.gaps()[0].cause, "downstream_recreated");
+  EXPECT_EQ(c.link.gaps()[0].up_end, 5U);
+  EXPECT_EQ(c.link.gaps()[0].resolved_as, "adopt");
+  EXPECT_EQ(c.link.count_events("resolve"), 1U);
+}
+
+TEST(Resync, AdoptDoesNotSendAgainWhatLandedInTheNewDownstream) {
+  Case c;
+  c.copied(9);
+  c.link.up.produce(0, 6);
+  c.link.down.recreate(0);
+  c.stranger();
+  c.sent(9, 4);  // our send went into the new topic; its ack named another end than predicted
+  EXPECT_EQ(fault(c.settle()), FaultKind::kDownstreamRecreated);
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kDownstreamRecreated, Exit::kAdopt))));
+  c.restart();
+  EXPECT_EQ(c.row->watermark, 13U);
+  EXPECT_EQ(c.row->down_end, 5U);
+}
+
+TEST(Resync, AnExitOfARecreatedDownstreamNeedsTheEvidenceAgain) {
+  Case c;
+  c.copied(5);
+  c.link.down.recreate(0);
+  EXPECT_EQ(fault(c.settle()), FaultKind::kDownstreamRecreated);
+  EXPECT_TRUE(behind(*c.look(Case::decide(FaultKind::kDownstreamRecreated, Exit::kRecopy))));
+  EXPECT_EQ(c.link.row()->generation, 1U);
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kDownstreamRecreated, Exit::kRecopy))));
+  EXPECT_EQ(c.link.row()->watermark, 0U);
+}
+
+TEST(Resync, AdoptFindsWhereTheCopyEndsAfterTheStateFileWasLost) {
+  for (const Flavour flavour : {Flavour::kLegacy, Flavour::kVsr}) {
+    Case c(flavour, flavour);
+    c.options.read_count = 7;  // the run lies across several reads
+    c.begin();
+    c.link.up.produce(0, 40);
+    c.sent(0, 30);
+    EXPECT_EQ(fault(c.settle()), FaultKind::kDownstreamNotEmpty);
+    const auto outcome = c.settle(Case::decide(FaultKind::kDownstreamNotEmpty, Exit::kAdopt));
+    EXPECT_TRUE(ready(outcome)) << text(outcome);
+    c.restart();
+    EXPECT_EQ(c.row->watermark, 30U);
+    EXPECT_EQ(c.row->down_end, 30U);
+    EXPECT_FALSE(c.row->fault.active());
+    ASSERT_TRUE(c.row->anchor);
+    EXPECT_EQ(*c.row->anchor, c.anchor_at(29, 29));
+    EXPECT_EQ(c.link.ranges(), (std::vector<state::RangeRow>{{14, 14, 16, true}}));
+    ASSERT_EQ(c.link.gaps().size(), 1U);
+    EXPECT_EQ(c.link.gaps()[0].cause, "unverified");
+    EXPECT_EQ(c.link.gaps()[0].up_end, 14U);
+    EXPECT_EQ(c.link.gaps()[0].resolved_as, "adopt");
+    c.sent(30, 4);  // what comes next is recognised as ours
+    EXPECT_TRUE(ready(c.settle()));
+    EXPECT_EQ(c.link.row()->watermark, 34U);
+  }
+}
+
+TEST(Resync, AdoptTakesAShortPartitionAsAWhole) {
+  Case c;
+  c.link.up.produce(0, 40);
+  c.link.up.expire(0, 3);
+  c.sent(5, 6);
+  EXPECT_EQ(fault(c.settle()), FaultKind::kDownstreamNotEmpty);
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kDownstreamNotEmpty, Exit::kAdopt))));
+  EXPECT_EQ(c.link.row()->watermark, 11U);
+  EXPECT_EQ(c.link.row()->down_end, 6U);
+}
+
+TEST(Resync, AdoptIsRefusedWhereTheCopyIsNotFoundOrFoundTwice) {
+  for (const bool twice : {false, true}) {
+    Case c;
+    c.link.up.produce(0, 20);
+    c.sent(0, 20);
+    if (twice) {
+      c.link.up.append(0, c.link.up.at(0).log);  // the producer sent all of it again
+    } else {
+      c.stranger();
+    }
+    EXPECT_EQ(fault(c.settle()), FaultKind::kDownstreamNotEmpty);
+    const auto outcome = c.settle(Case::decide(FaultKind::kDownstreamNotEmpty, Exit::kAdopt));
+    ASSERT_EQ(fault(outcome), FaultKind::kDownstreamNotEmpty) << text(outcome);
+    const std::string& detail = std::get<Finding>(outcome).detail;
+    EXPECT_NE(detail.find("adopt was refused"), std::string::npos) << detail;
+    EXPECT_NE(detail.find(twice ? "2 times" : "nowhere"), std::string::npos) << detail;
+    EXPECT_EQ(c.link.row()->fault.kind, "downstream_not_empty");
+    EXPECT_EQ(c.link.count_events("resolve"), 0U);
+  }
+}
+
+TEST(Resync, ALostTailThatUpstreamNoLongerHoldsIsUnverifiable) {
+  Case c;
+  c.copied(20);
+  c.link.up.produce(0, 5);
+  c.link.up.at(0).has_retention = true;
+  c.link.up.expire(0, 16);
+  c.link.down.at(0).saved = 13;
+  c.link.down.crash();  // 12 is its last; upstream begins at 16
+  const auto outcome = c.settle();
+  ASSERT_EQ(fault(outcome), FaultKind::kUnverifiableTail) << text(outcome);
+  const std::string& detail = std::get<Finding>(outcome).detail;
+  EXPECT_NE(detail.find("from offset 13 on (recorded is 20)"), std::string::npos) << detail;
+  // What is left is taken as ours; what was lost and is no longer upstream is named next.
+  const auto resolved = c.settle(Case::decide(FaultKind::kUnverifiableTail, Exit::kAdopt));
+  ASSERT_EQ(fault(resolved), FaultKind::kRetention) << text(resolved);
+  EXPECT_EQ(std::get<Finding>(resolved).up_begin, 13U);
+  EXPECT_EQ(std::get<Finding>(resolved).up_end, 16U);
+  EXPECT_EQ(c.link.row()->watermark, 13U);
+  EXPECT_EQ(c.link.row()->down_end, 13U);
+  EXPECT_EQ(c.link.gaps().at(0).cause, "unverified");
+  EXPECT_EQ(c.link.count_events("resolve"), 1U);
 }
 
 TEST(Resync, AnOperatorsPauseWhileItSavesIsNotOverwritten) {

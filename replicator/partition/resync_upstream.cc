@@ -89,6 +89,12 @@ Resync::Step Resync::check_upstream() {
     auto step = upstream_ends_early();
     co_return co_await std::move(step);
   }
+  // Another message was seen where ours should be, and a person has decided: that it can't be seen now (offsets were
+  // jumped over since) contradicts nothing.
+  if (restart_decided() && durable_.anchor && anchor_upstream_ == Content::kGone) {
+    auto step = restart();
+    co_return co_await std::move(step);
+  }
   if (legacy && up_.created != durable_.up_created && durable_.up_created != state::Incarnation{}) {
     event("upstream_created_at_moved",
           "a 0.8 server's restart moves created_at; the content at the anchor is as recorded");
@@ -200,10 +206,10 @@ Resync::Step Resync::gap_before(std::uint64_t next_readable) {
   const bool at_the_front = **oldest >= next_readable && retention_possible();
   const std::uint64_t lost = next_readable - watermark;
   if (at_the_front) {
-    if (decided(FaultKind::kUnverifiableTail, Exit::kAccept)) {
+    if (decided(FaultKind::kUnverifiableTail, Exit::kAdopt)) {
       // Part of it stands in the tail that is taken as ours; how much can't be told any more.
       gaps_.push_back(gap(watermark, next_readable, "unverified", "expired upstream before it was recorded as copied"));
-      close(gaps_.back());
+      close(gaps_.back(), to_string(Exit::kAdopt));
       next_.watermark = next_readable;
       co_return ResyncOutcome(Ready{});
     }
@@ -233,8 +239,7 @@ Resync::Step Resync::gap_before(std::uint64_t next_readable) {
                           "nothing older is kept: never used by the server, or deleted there by hand"));
     } else {
       state::GapRow row = gap(watermark, next_readable, "hole", "offsets that the server reserved and never used");
-      close(row);
-      row.resolved_as = "hole";
+      close(row, "hole");
       gaps_.push_back(std::move(row));
     }
     next_.watermark = next_readable;
@@ -328,10 +333,9 @@ Resync::Step Resync::accept_gap(std::uint64_t watermark, std::string cause, std:
   }
   if (named < watermark) {
     gaps_.push_back(gap(named, watermark, cause, detail));
-    close(gaps_.back());
+    close(gaps_.back(), to_string(Exit::kAccept));
   }
-  event("resolve", fmt::format("{} as accept by {}: upstream offsets {} to {} are given up", info(decision_->kind).name,
-                               decision_->actor, next_.watermark, watermark));
+  carried_out(fmt::format("upstream offsets {} to {} are given up", next_.watermark, watermark));
   repair_ = fmt::format("accepted the loss of upstream offsets {} to {}", next_.watermark, watermark);
   next_.counters.skipped += watermark - next_.watermark;
   next_.watermark = watermark;

@@ -316,7 +316,7 @@ class Run {
       if (++faults_ > 300) return fail("faults without end: " + status.fault.kind + ": " + status.fault.detail);
       const auto exits = info(*kind).exits;
       const Exit exit = exits[below(exits.size())];
-      if (exit == Exit::kRestart) happened_[p].restarted = true;
+      if (exit == Exit::kRestart || exit == Exit::kRecopy) happened_[p].restarted = true;
       if (*kind == FaultKind::kUnverifiableTail || *kind == FaultKind::kForeignWriter) happened_[p].unverified = true;
       (void)call(pipeline.resolve(exit, "sim"));
     }

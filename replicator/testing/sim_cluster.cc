@@ -379,6 +379,10 @@ base::Task<base::Result<Acked>> SimSink::send(std::span<const base::Record> reco
   auto gone = co_await std::move(going);
   CO_RETURN_IF_ERROR(gone);
   cluster_.note("send", messages.size(), static_cast<std::uint64_t>(fault));
+  if (!refused.empty() &&
+      std::ranges::any_of(messages, [this](const SimMessage& one) { return one.body == refused; })) {
+    co_return base::Error(base::ErrorCode::kInvalidRecord, "send", "", "invalid header value").with_status(4019);
+  }
   const auto silence = [] { return base::Error(base::ErrorCode::kTimeout, "send", "", "no answer"); };
   switch (fault) {
     case SendFault::kNotAccepted:

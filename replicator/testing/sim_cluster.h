@@ -166,7 +166,8 @@ class SimSink final : public Sink {
   std::deque<SendFault> faults;  // of the next sends
   base::Duration late_by = std::chrono::seconds(3);
   bool settles = true;  // false: settle() gives up, what is late lands after the next look
-  std::string invalid;  // a body that the target never takes
+  std::string invalid;  // a body that the target never takes, and whose size says so
+  std::string refused;  // a body that the server refuses with its whole batch
   std::uint64_t sends = 0;
   std::size_t batch_max = 1000;
   bool flushes_acks = false;
