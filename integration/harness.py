@@ -24,6 +24,7 @@ import time
 SOURCES = pathlib.Path(__file__).resolve().parent.parent
 BIN = pathlib.Path(os.environ.get("ITEST_BIN", SOURCES / "build/bin"))
 REPLICATE, SANDBOX, LOAD = (str(BIN / name) for name in ("iggy-replicate", "iggy-sandbox", "iggy-load"))
+KILL_SHIM = BIN / "kill_shim.so"
 REAL = {"real-0.8": "IGGY_SERVER_08", "real-0.9": "IGGY_SERVER_09"}
 STREAM, TOPIC = "orders", "events"
 
@@ -266,6 +267,8 @@ class Appliance(Process):
     def __init__(self, lab, name, upstream, downstream, **settings):
         super().__init__(lab, name)
         self.state = lab.folder / f"{name}.db"
+        self.kill_file = lab.folder / f"{name}.kill"
+        self.environment = {"LD_PRELOAD": KILL_SHIM, "KILL_SHIM": self.kill_file}
         self.settings = {
             "upstream": upstream.url,
             "downstream": downstream.url,
@@ -280,10 +283,22 @@ class Appliance(Process):
 
     def start(self, *flags):
         begin = self.log_size()
-        self.spawn([REPLICATE, "run"] + [f"--{key}={value}" for key, value in self.settings.items()] + list(flags))
+        settings = [f"--{key}={value}" for key, value in self.settings.items()]
+        self.spawn([REPLICATE, "run"] + settings + list(flags), self.environment)
         self.begin = begin
         self.admin = ""
         return self
+
+    def kill_at(self, *steps):
+        """Dies by itself once these have happened one after the other, from now on: integration/kill_shim."""
+        made = self.kill_file.with_suffix(".made")
+        made.write_text("".join(step + "\n" for step in steps))
+        made.rename(self.kill_file)
+
+    def wait_killed_at_step(self, seconds=20):
+        assert self.wait(seconds) == -signal.SIGKILL
+        assert "kill_shim: killed at" in self.log_since(self.begin), "something else killed it"
+        self.kill_file.unlink()
 
     def find_admin(self):
         def search():
