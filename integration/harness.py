@@ -14,12 +14,15 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+
+from proxy import Proxy
 
 SOURCES = pathlib.Path(__file__).resolve().parent.parent
 BIN = pathlib.Path(os.environ.get("ITEST_BIN", SOURCES / "build/bin"))
@@ -120,6 +123,18 @@ class Process:
     def stop(self, seconds=30):
         self.signal(signal.SIGTERM)
         return self.wait(seconds)
+
+    def cpu_seconds(self):
+        words = pathlib.Path(f"/proc/{self.child.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self, what="VmRSS"):
+        """Bytes: VmRSS now, VmHWM at most so far."""
+        status = pathlib.Path(f"/proc/{self.child.pid}/status").read_text()
+        return int(re.search(rf"^{what}:\s+(\d+) kB", status, re.MULTILINE).group(1)) * 1024
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.child.pid}/fd"))
 
     def freeze(self):
         self.signal(signal.SIGSTOP)
@@ -368,6 +383,7 @@ class Lab:
         # Servers keep their data here: short, because socket and path lengths are limited somewhere.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="iggy-itest-"))
         self.processes = []
+        self.proxies = []
         self.seed = int(os.environ.get("ITEST_SEED") or random.randrange(1 << 32))
         self.random = random.Random(self.seed)
         # Real servers hash a password for a good part of a second per login, and a kill before it proves little.
@@ -395,6 +411,10 @@ class Lab:
             settings = {"connect_timeout": "10s", **settings}
         return Appliance(self, "appliance", upstream, downstream, **settings)
 
+    def proxy(self, broker):
+        self.proxies.append(Proxy(broker.port, self.seed))
+        return self.proxies[-1]
+
     def writer(self, broker, name="writer"):
         return Writer(self, name, broker)
 
@@ -407,6 +427,8 @@ class Lab:
     def close(self, failed):
         for process in reversed(self.processes):
             process.kill()
+        for proxy in self.proxies:
+            proxy.close()
         if not failed:
             shutil.rmtree(self.folder)
             return
