@@ -94,7 +94,7 @@ def test_cut_of_many_time_outs(lab, source, target, side, how):
     assert faults_of(link.appliance.partitions()) == {}
     status = link.appliance.ask("status")["link"]
     assert not status[side].get("connected") and status[side]["last_error"], status[side]
-    assert burnt < 0.1 * CUT, f"{burnt} s of CPU while nobody could be reached"
+    assert burnt < 0.25 * CUT, f"{burnt} s of CPU while nobody could be reached"
     link.proxy.heal()
     assert link.wait_goes_on(10) < 5, "it comes back within the largest backoff and a look at both sides"
     assert link.appliance.log_since(link.appliance.begin).count("\n") < 200, "an outage is told, not repeated"
