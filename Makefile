@@ -59,9 +59,10 @@ fuzz: setup ## every fuzzer for FUZZ_SECONDS (60)
 	@$(CONFIGURE) fuzz
 	@$(BUILD) build/fuzz --parallel $(JOBS) --target fuzzers
 	@mkdir -p build/fuzz/findings
-	@ls build/fuzz/fuzz/* | xargs -P $(JOBS) -I FUZZER \
-	  env FUZZER -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -print_funcs=0 -verbosity=0 -rss_limit_mb=2048 \
-	  -artifact_prefix=build/fuzz/findings/
+	@ls build/fuzz/fuzz | xargs -P $(JOBS) -I FUZZER sh -c 'mkdir -p build/fuzz/corpus/FUZZER && build/fuzz/fuzz/FUZZER \
+	  build/fuzz/corpus/FUZZER $$(ls -d */fuzz/corpus/FUZZER 2>/dev/null) \
+	  -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -print_funcs=0 -verbosity=0 -rss_limit_mb=2048 \
+	  -artifact_prefix=build/fuzz/findings/'
 
 soak: build ## SOAK_MINUTES (30) of growing and shrinking load and random mishaps
 	@python3 integration/soak.py

@@ -204,7 +204,7 @@ class Sandbox(Broker):
             + ["--listen", f"127.0.0.1:{self.port}", "--control", f"127.0.0.1:{self.control_port}"]
             + self.options
         )
-        wait_until(f"{self.name} listens", lambda: ports.exists() or not self.running(), every=0.01)
+        wait_until(f"{self.name} listens", lambda: ports.exists() or not self.running(), 90, every=0.01)
         assert self.running(), f"{self.name} ended: {self.log.read_text()}"
         self.port, self.control_port = map(int, ports.read_text().split())
         return self

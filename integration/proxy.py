@@ -8,7 +8,7 @@
     proxy.half_open()       the broker's half is gone without a word, as after a reboot: what the link says next is reset
     proxy.delay = 0.05      each piece of data arrives that much later, in order
     proxy.loss = 0.01       each piece is lost with that chance: it stalls for 0.2 s, as a repeated segment; every tenth cuts
-    proxy.answer = f        f(bytes from the broker, connection) gives what the link gets in their place (tests of hostility)
+    proxy.answer = f        f(bytes from the broker) gives what the link gets in their place, part by part, for ever if it likes
 """
 
 import queue
@@ -71,10 +71,10 @@ class Connection:
                     self.cut()
                     return
                 self.unanswered_bytes = 0
-                if self.proxy.answer:
-                    data = self.proxy.answer(data, self)
+            spoiled = [data] if is_request or not self.proxy.answer else self.proxy.answer(data)
             try:
-                target.sendall(data)
+                for part in spoiled:
+                    target.sendall(part)
             except OSError:
                 self.cut()
                 return

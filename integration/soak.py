@@ -19,7 +19,7 @@ import harness  # noqa: E402
 from harness import faults_of, wait_until  # noqa: E402
 
 MINUTES = float(os.environ.get("SOAK_MINUTES", "30"))
-RATES = [50, 500, 3000, 8000, 3000, 500]
+RATES = [50, 300, 1000, 2000, 1000, 300]
 MEBIBYTE = 1 << 20
 AROUND = ["cut", "swallow", "refuse", "black_hole", "half_open", "loss", "freeze_broker", "freeze", "restart"]
 
@@ -43,7 +43,7 @@ class Link:
         if self.writer.running():
             self.writer.stop()
         self.written = self.sequence()
-        self.writer.start(10**9, rate=rate, batch=max(1, rate // 50), size="50-3000", headers="kinds", first_seq=self.written)
+        self.writer.start(10**9, rate=rate, batch=max(1, rate // 50), size="50-2000", headers="kinds", first_seq=self.written)
 
     def sequence(self):
         """The next free number: the journal's last lines have the highest."""
