@@ -43,9 +43,10 @@ base::Result<std::shared_ptr<grpc::ServerCredentials>> credentials(const AdminOp
   if (SSL_CTX_use_PrivateKey_file(trial.get(), options.tls_key.c_str(), SSL_FILETYPE_PEM) != 1)
     return cannot_start(options, options.tls_key + " is no readable PEM key of the certificate in " + options.tls_cert);
   namespace tls = grpc::experimental;
-  return tls::TlsServerCredentials(
-      tls::TlsServerCredentialsOptions(std::make_shared<tls::FileWatcherCertificateProvider>(
-          options.tls_key, options.tls_cert, kLookAtFilesEverySeconds)));
+  tls::TlsServerCredentialsOptions watched(std::make_shared<tls::FileWatcherCertificateProvider>(
+      options.tls_key, options.tls_cert, kLookAtFilesEverySeconds));
+  watched.watch_identity_key_cert_pairs();
+  return tls::TlsServerCredentials(watched);
 }
 
 }  // namespace
