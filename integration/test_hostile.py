@@ -129,7 +129,7 @@ def test_lies_at_every_stage(lab, server, side):
         write(upstream, 200, size=500, first_seq=400 + 200 * round_)
         time.sleep(1.5)
         assert appliance.running(), "it ended"
-    assert lies.told > 5
+    assert lies.told > 2, "it was hardly lied to: the test proves nothing"
     assert_sound(appliance, proxy)
 
 
