@@ -12,7 +12,7 @@ CTEST := ctest --output-on-failure --no-tests=error --parallel $(JOBS) --output-
 # Ours: not what the build makes.
 SOURCES = $(shell find . -path ./build -prune -o \( -name '*.h' -o -name '*.cc' \) -print)
 
-.PHONY: help setup build test demo drill bench format lint lint-format lint-tidy asan tsan fuzz clean
+.PHONY: help setup build test demo drill bench format lint lint-format lint-tidy asan tsan fuzz soak clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */make \1\t/p' Makefile | expand -t 16
@@ -65,9 +65,13 @@ fuzz: setup ## every fuzzer for FUZZ_SECONDS (60)
 	@$(CONFIGURE) fuzz
 	@$(BUILD) build/fuzz --parallel $(JOBS) --target fuzzers
 	@mkdir -p build/fuzz/findings
-	@ls build/fuzz/fuzz/* | xargs -P $(JOBS) -I FUZZER \
-	  env FUZZER -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -print_funcs=0 -verbosity=0 -rss_limit_mb=2048 \
-	  -artifact_prefix=build/fuzz/findings/
+	@ls build/fuzz/fuzz | xargs -P $(JOBS) -I FUZZER sh -c 'mkdir -p build/fuzz/corpus/FUZZER && build/fuzz/fuzz/FUZZER \
+	  build/fuzz/corpus/FUZZER $$(ls -d */fuzz/corpus/FUZZER 2>/dev/null) \
+	  -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -print_funcs=0 -verbosity=0 -rss_limit_mb=2048 \
+	  -artifact_prefix=build/fuzz/findings/'
+
+soak: build ## SOAK_MINUTES (30) of growing and shrinking load and random mishaps
+	@python3 integration/soak.py
 
 clean: ## remove everything that was built
 	@rm -rf build

@@ -17,7 +17,8 @@ using enum base::ErrorCode;
 
 constexpr base::TimePoint kNever = base::TimePoint::max();
 constexpr base::Duration kLoginRetryDelay = std::chrono::milliseconds(100);
-constexpr std::uint64_t kBodyMax = 2ULL << 30;
+constexpr std::uint64_t kAnswerMax = 64ULL << 20;     // of metadata: some 100,000 topics
+constexpr std::uint64_t kPollAnswerMax = 2ULL << 30;  // `count` messages, whatever their size
 constexpr std::string_view kClientVersion = "0.1.0";
 
 constexpr std::uint32_t kInvalidCommand = 3;
@@ -104,6 +105,7 @@ struct Connection::Exchange {
   std::string name;
   bool is_ping = false;
   bool is_send = false;
+  bool is_poll = false;
 
   bool handed = false;   // the transport has it, or a part of it
   bool written = false;  // completely
@@ -178,6 +180,8 @@ base::Result<Connection::ExchangePtr> Connection::make_exchange(const Request& r
   auto exchange = std::make_shared<Exchange>(io_);
   exchange->name = name_of(request);
   exchange->deadline = deadline;
+  exchange->is_poll =
+      std::holds_alternative<PollMessages>(request) || std::holds_alternative<PollMessagesOnPrimary>(request);
   const bool is_login = std::holds_alternative<LoginUser>(request) || std::holds_alternative<LoginToken>(request);
   base::Result<base::Bytes> frame = base::Bytes{};
   if (is_legacy()) {
@@ -463,8 +467,9 @@ base::Task<base::Status> Connection::fill(std::size_t size) {
   co_return base::ok();
 }
 
-base::Task<base::Status> Connection::read_body(std::uint64_t size, std::shared_ptr<base::Buffer>& body) {
-  if (size > kBodyMax) {
+base::Task<base::Status> Connection::read_body(std::uint64_t size, const Exchange* asked,
+                                               std::shared_ptr<base::Buffer>& body) {
+  if (size > (asked != nullptr && asked->is_poll ? kPollAnswerMax : kAnswerMax)) {
     co_return base::Error(kMalformed, "connection", options_.peer.to_string(),
                           fmt::format("the server announces an answer of {} bytes", size),
                           "is this an Iggy server of the right version?");
@@ -505,7 +510,7 @@ base::Task<base::Status> Connection::receive_legacy() {
     co_return base::Error(kMalformed, "connection", options_.peer.to_string(), "an answer that nothing had asked for");
   }
   std::shared_ptr<base::Buffer> body;
-  auto reading = read_body(header.length, body);
+  auto reading = read_body(header.length, outstanding_.begin()->second.get(), body);
   auto read = co_await std::move(reading);
   CO_RETURN_IF_ERROR(read);
   if (!is_open()) co_return base::ok();
@@ -543,7 +548,9 @@ base::Task<base::Status> Connection::receive_vsr() {
   }
   const auto& reply = std::get<vsr::ReplyHeader>(*header);
   std::shared_ptr<base::Buffer> body;
-  auto reading = read_body(reply.size - vsr::kHeaderSize, body);
+  const auto asked = outstanding_.find(reply.request);
+  auto reading =
+      read_body(reply.size - vsr::kHeaderSize, asked == outstanding_.end() ? nullptr : asked->second.get(), body);
   auto read = co_await std::move(reading);
   CO_RETURN_IF_ERROR(read);
   const ExchangePtr exchange = take_outstanding(reply.request);

@@ -107,7 +107,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   base::Task<base::Status> receive_legacy();
   base::Task<base::Status> receive_vsr();
   base::Task<base::Status> fill(std::size_t size);
-  base::Task<base::Status> read_body(std::uint64_t size, std::shared_ptr<base::Buffer>& body);
+  // `asked`: what it answers, if known; looked at before the first wait only.
+  base::Task<base::Status> read_body(std::uint64_t size, const Exchange* asked, std::shared_ptr<base::Buffer>& body);
   ExchangePtr take_outstanding(std::uint64_t number);
   void evicted(const vsr::Eviction& eviction);
   void ping();

@@ -173,6 +173,13 @@ class TcpConnector final : public Connector {
                             "set tls_domain to a name that the certificate carries")
           .with_retry(base::Retry::kNeedsOperator);
     }
+    if (verify == X509_V_ERR_CERT_HAS_EXPIRED || verify == X509_V_ERR_CERT_NOT_YET_VALID) {
+      return connect_failed(host,
+                            fmt::format("the server's certificate {}",
+                                        verify == X509_V_ERR_CERT_HAS_EXPIRED ? "has expired" : "is not valid yet"),
+                            "renew it at the server; is the clock of this machine right?")
+          .with_retry(base::Retry::kNeedsOperator);
+    }
     if (verify != X509_V_OK) {
       return connect_failed(
                  host,

@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -21,9 +22,12 @@ import subprocess
 import tempfile
 import time
 
+from proxy import Proxy
+
 SOURCES = pathlib.Path(__file__).resolve().parent.parent
 BIN = pathlib.Path(os.environ.get("ITEST_BIN", SOURCES / "build/bin"))
 REPLICATE, SANDBOX, LOAD = (str(BIN / name) for name in ("iggy-replicate", "iggy-sandbox", "iggy-load"))
+KILL_SHIM = BIN / "kill_shim.so"
 REAL = {"real-0.8": "IGGY_SERVER_08", "real-0.9": "IGGY_SERVER_09"}
 STREAM, TOPIC = "orders", "events"
 
@@ -120,6 +124,18 @@ class Process:
         self.signal(signal.SIGTERM)
         return self.wait(seconds)
 
+    def cpu_seconds(self):
+        words = pathlib.Path(f"/proc/{self.child.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self, what="VmRSS"):
+        """Bytes: VmRSS now, VmHWM at most so far."""
+        status = pathlib.Path(f"/proc/{self.child.pid}/status").read_text()
+        return int(re.search(rf"^{what}:\s+(\d+) kB", status, re.MULTILINE).group(1)) * 1024
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.child.pid}/fd"))
+
     def freeze(self):
         self.signal(signal.SIGSTOP)
 
@@ -188,7 +204,7 @@ class Sandbox(Broker):
             + ["--listen", f"127.0.0.1:{self.port}", "--control", f"127.0.0.1:{self.control_port}"]
             + self.options
         )
-        wait_until(f"{self.name} listens", lambda: ports.exists() or not self.running(), every=0.01)
+        wait_until(f"{self.name} listens", lambda: ports.exists() or not self.running(), 90, every=0.01)
         assert self.running(), f"{self.name} ended: {self.log.read_text()}"
         self.port, self.control_port = map(int, ports.read_text().split())
         return self
@@ -266,6 +282,8 @@ class Appliance(Process):
     def __init__(self, lab, name, upstream, downstream, **settings):
         super().__init__(lab, name)
         self.state = lab.folder / f"{name}.db"
+        self.kill_file = lab.folder / f"{name}.kill"
+        self.environment = {"LD_PRELOAD": KILL_SHIM, "KILL_SHIM": self.kill_file}
         self.settings = {
             "upstream": upstream.url,
             "downstream": downstream.url,
@@ -280,10 +298,22 @@ class Appliance(Process):
 
     def start(self, *flags):
         begin = self.log_size()
-        self.spawn([REPLICATE, "run"] + [f"--{key}={value}" for key, value in self.settings.items()] + list(flags))
+        settings = [f"--{key}={value}" for key, value in self.settings.items()]
+        self.spawn([REPLICATE, "run"] + settings + list(flags), self.environment)
         self.begin = begin
         self.admin = ""
         return self
+
+    def kill_at(self, *steps):
+        """Dies by itself once these have happened one after the other, from now on: integration/kill_shim."""
+        made = self.kill_file.with_suffix(".made")
+        made.write_text("".join(step + "\n" for step in steps))
+        made.rename(self.kill_file)
+
+    def wait_killed_at_step(self, seconds=20):
+        assert self.wait(seconds) == -signal.SIGKILL
+        assert "kill_shim: killed at" in self.log_since(self.begin), "something else killed it"
+        self.kill_file.unlink()
 
     def find_admin(self):
         def search():
@@ -353,6 +383,7 @@ class Lab:
         # Servers keep their data here: short, because socket and path lengths are limited somewhere.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="iggy-itest-"))
         self.processes = []
+        self.proxies = []
         self.seed = int(os.environ.get("ITEST_SEED") or random.randrange(1 << 32))
         self.random = random.Random(self.seed)
         # Real servers hash a password for a good part of a second per login, and a kill before it proves little.
@@ -380,6 +411,10 @@ class Lab:
             settings = {"connect_timeout": "10s", **settings}
         return Appliance(self, "appliance", upstream, downstream, **settings)
 
+    def proxy(self, broker):
+        self.proxies.append(Proxy(broker.port, self.seed))
+        return self.proxies[-1]
+
     def writer(self, broker, name="writer"):
         return Writer(self, name, broker)
 
@@ -392,6 +427,8 @@ class Lab:
     def close(self, failed):
         for process in reversed(self.processes):
             process.kill()
+        for proxy in self.proxies:
+            proxy.close()
         if not failed:
             shutil.rmtree(self.folder)
             return

@@ -47,10 +47,10 @@ class Link:
 
 
 @pairs
-def test_link_killed_50_times(lab, source, target):
+def test_link_killed_70_times(lab, source, target):
     link = Link(lab, source, target)
-    for _ in range(50):
-        lab.moment(0.01, 0.4)
+    for _ in range(70):  # 210 in all on the sandboxes
+        lab.moment(0.01, 0.3)
         link.appliance.kill()
         link.appliance.start()
     link.finish()

@@ -48,6 +48,12 @@ void check_state_file(const Config& config, CheckReport& report) {
         fmt::format("{} is not a folder: create it, or name another --state", folder.string()));
     return;
   }
+  constexpr auto kOthersWrite = fs::perms::group_write | fs::perms::others_write;
+  const fs::perms mode = fs::status(folder, error).permissions();
+  if ((mode & kOthersWrite) != fs::perms::none && (mode & fs::perms::sticky_bit) == fs::perms::none) {
+    add(report, "state", "folder", Verdict::kWarn,
+        fmt::format("others may write in {} and could replace the state file: chmod go-w", folder.string()));
+  }
   add(report, "state", "file", Verdict::kOk,
       fs::exists(path, error) ? fmt::format("{} exists; the link goes on from it", path.string())
                               : fmt::format("{} will be created", path.string()));

@@ -33,11 +33,16 @@ base::Result<FileLock> FileLock::take(const std::string& path) {
                        "another process works on this state file" + (pid.empty() ? "" : ": pid " + pid),
                        "one process per state file: stop the other one first, or give this link another --state");
   }
-  FileLock lock(descriptor);
+  FileLock lock(descriptor, path);
   const std::string pid = std::to_string(::getpid()) + "\n";
   // The text only informs; the lock holds without it (a full disk must not keep us from starting to say so).
   if (::ftruncate(descriptor, 0) != 0 || ::pwrite(descriptor, pid.data(), pid.size(), 0) < 0) errno = 0;
   return lock;
+}
+
+bool FileLock::is_in_place() const {
+  const auto present = FileIdentity::of(path_);
+  return !present || present == identity_;
 }
 
 FileLock::~FileLock() {

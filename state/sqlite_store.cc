@@ -55,6 +55,7 @@ base::Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& 
     RETURN_IF_ERROR(check_version(*database));
   }
   std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(lock), *std::move(database)));
+  store->identity_ = FileIdentity::of(path);
   RETURN_IF_ERROR(store->prepare());
   if (writable) RETURN_IF_ERROR(store->begin_use());
   return store;
@@ -219,6 +220,7 @@ base::Result<std::vector<EventRow>> SqliteStore::events(std::size_t newest) {
 }
 
 base::Result<Applied> SqliteStore::apply(const Transaction& transaction) {
+  RETURN_IF_ERROR(still_there());
   if (transaction.empty()) return Applied{};
   auto applied = apply_once(transaction);
   // A full disk may be the journal's own growth: what is moved into the database leaves room for the same call again.
@@ -226,6 +228,22 @@ base::Result<Applied> SqliteStore::apply(const Transaction& transaction) {
     sqlite3_wal_checkpoint_v2(database_.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
   }
   return applied;
+}
+
+// What is written into a file without a name is gone with the process.
+base::Status SqliteStore::still_there() const {
+  if (!lock_) return base::ok();
+  const auto present = FileIdentity::of(database_.path());
+  if (present && present != identity_) {
+    return database_.corrupt("commit", present->inode == 0 ? "the state file was removed while it was in use"
+                                                           : "the state file was replaced while it was in use");
+  }
+  if (!lock_->is_in_place()) {
+    return base::Error(base::ErrorCode::kStateCorrupt, "commit", database_.path() + ".lock",
+                       "the lock file was removed while it was in use: it would not keep a second process out",
+                       "start again; the state file itself is as it was");
+  }
+  return base::ok();
 }
 
 base::Result<Applied> SqliteStore::apply_once(const Transaction& transaction) {

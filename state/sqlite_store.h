@@ -45,6 +45,8 @@ class SqliteStore final : public Store {
   // Further errors: kWrongLink (a link row with another id). kInternal also for entries that contradict themselves or
   // the file: a range beyond the watermark or into what is mapped, an anchor at or above the watermark, a gap of
   // another partition, a ledger row that is not there. An entry for a partition without a row is stale.
+  // kStateCorrupt when the file or its lock was removed or replaced while in use: also for an empty transaction, which
+  // is how an idle owner looks.
   base::Result<Applied> apply(const Transaction& transaction) override;
 
   // A consistent copy while this store is in use: written under a temporary name, fsynced, renamed to `target`.
@@ -58,10 +60,12 @@ class SqliteStore final : public Store {
   SqliteStore(std::optional<FileLock> lock, sqlite::Database database)
       : lock_(std::move(lock)), database_(std::move(database)) {}
   base::Status prepare();
+  base::Status still_there() const;
   base::Result<Applied> apply_once(const Transaction& transaction);
   base::Status begin_use();
 
   std::optional<FileLock> lock_;  // released last
+  std::optional<FileIdentity> identity_;
   sqlite::Database database_;
   bool in_use_ = false;  // begin_use() has cleared the clean marker
   std::optional<TransactionWriter> writer_;

@@ -400,6 +400,23 @@ TEST_F(SqliteStoreTest, OneProcessWritesAndReadersAreWelcome) {
   EXPECT_EQ(reader->partitions()->at(0).watermark, 10U);
 }
 
+TEST_F(SqliteStoreTest, AFileThatIsRemovedOrReplacedWhileInUseIsNoticedAlsoWhenIdle) {
+  for (const std::string suffix : {"", ".lock"}) {
+    for (const bool replaced : {false, true}) {
+      EXPECT_TRUE(store_->apply({}));
+      std::filesystem::rename(path_ + suffix, folder_.file("aside"));
+      if (replaced) std::ofstream(path_ + suffix) << "another";
+      auto idle = store_->apply({});
+      ASSERT_FALSE(idle) << suffix;
+      EXPECT_EQ(idle.error().code(), ErrorCode::kStateCorrupt);
+      EXPECT_NE(idle.error().to_string().find(path_ + suffix), std::string::npos) << idle.error().to_string();
+      EXPECT_EQ(refused(create()), ErrorCode::kStateCorrupt);
+      std::filesystem::rename(folder_.file("aside"), path_ + suffix);
+      EXPECT_TRUE(store_->apply({}));
+    }
+  }
+}
+
 TEST_F(SqliteStoreTest, AForeignWriterIsAClearErrorAtOnceAndNothingIsLost) {
   apply(create());
   auto foreign = sqlite::Database::open(path_, SQLITE_OPEN_READWRITE);

@@ -1,6 +1,7 @@
 // Goal: what is left after a crash, a full disk and I/O errors at every step. Method: real processes that are killed, a
 // real size limit, and SQLite's file layer failing its Nth call; then the file is opened again and checked whole.
 #include <csignal>
+#include <filesystem>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -90,6 +91,62 @@ TEST(StoreCrash, KeepsEveryReportedCommitAfterKill) {
     before = last;
     expect_consistent(*store);
   }
+}
+
+// A file whose log holds `commits` commits that no checkpoint has moved yet, as a killed process leaves it.
+void leave_with_log(const std::string& path, std::uint64_t commits) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto store = open_or_die(path);
+    if (!store->apply(create())) ::_exit(1);
+    for (std::uint64_t i = 0; i < commits; ++i) {
+      Transaction transaction = with(advance(i, 1));
+      EventRow& event = transaction.events.emplace_back();
+      event.kind = "test";
+      event.actor = "test";
+      event.detail = std::string(3000, 'x');  // most of a page of its own
+      if (!store->apply(transaction)) ::_exit(2);
+    }
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+}
+
+// The last owner that closes the file moves the log into it, page after page and in place, as others do at 256 pages.
+TEST(StoreCrash, KilledAtEachStepOfACheckpointTheFileHoldsWhatWasCommitted) {
+  int kills = 0;
+  for (const std::uint64_t commits : {25U, 30U, 32U, 34U, 36U, 38U, 40U}) {
+    const testing::TempFolder folder;
+    leave_with_log(folder.file("made.db"), commits);
+    bool was_killed = true;
+    for (std::uint64_t nth = 1; was_killed; ++nth) {
+      const std::string path = folder.file("state.db");
+      for (const char* suffix : {"", "-wal"}) {
+        std::filesystem::copy_file(folder.file("made.db") + suffix, path + suffix,
+                                   std::filesystem::copy_options::overwrite_existing);
+      }
+      std::filesystem::remove(path + "-shm");
+      const pid_t child = ::fork();
+      if (child == 0) {
+        testing::FaultyVfs vfs;
+        auto store = open_or_die(path);
+        vfs.kill_at(nth);
+        store.reset();
+        ::_exit(0);
+      }
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      was_killed = WIFSIGNALED(status);
+      ASSERT_TRUE(was_killed || WEXITSTATUS(status) == 0);
+      kills += was_killed ? 1 : 0;
+      auto store = open_or_die(path);
+      EXPECT_EQ(watermark_of(*store), commits) << "killed at call " << nth;
+      expect_consistent(*store);
+    }
+  }
+  EXPECT_GE(kills, 200);
 }
 
 TEST(StoreCrash, ALimitOnTheFileIsNoLossAndEndsWithTheLimit) {

@@ -1,4 +1,4 @@
-"""The official Python client 0.9.0 beside a link: through_0_9.py write|read URL. Writes 300 messages with ids and headers of every
+"""The official Python client 0.9.0 beside a link: through_0_9.py write|read URL [COUNT [FIRST]]. Writes 300 messages (COUNT, numbered from FIRST) with ids and headers of every
 kind, or reads 300 back as JSON (headers only as their number: the kinds are compared by write's own reading)."""
 
 import asyncio
@@ -8,7 +8,9 @@ import sys
 
 from apache_iggy import Consumer, HeaderKey, HeaderValue, IggyClient, PollingStrategy, SendMessage
 
-COUNT = 300
+COUNT = int(sys.argv[3]) if len(sys.argv) > 3 else 300
+FIRST = int(sys.argv[4]) if len(sys.argv) > 4 else 0
+BATCH = 50 if COUNT < 5000 else 1000
 HEADERS = {
     HeaderKey.String("raw"): HeaderValue.Raw(b"\x00\xff\x01"),
     HeaderKey.String("string"): HeaderValue.String("h\u00e9llo"),
@@ -30,12 +32,13 @@ HEADERS = {
 
 
 async def write(client):
-    await client.create_stream("official")
-    await client.create_topic("official", "topic", partitions_count=2)
-    for start in range(0, COUNT, 50):
+    if FIRST == 0:
+        await client.create_stream("official")
+        await client.create_topic("official", "topic", partitions_count=2)
+    for start in range(FIRST, FIRST + COUNT, BATCH):
         batch = [
             SendMessage(f"from 0.9 {i} \u2713", id=2**127 + i, user_headers=HEADERS if i % 10 == 0 else None)
-            for i in range(start, start + 50)
+            for i in range(start, min(start + BATCH, FIRST + COUNT))
         ]
         await client.send_messages("official", "topic", 1, batch)
 
@@ -48,7 +51,7 @@ async def read(client):
             "topic",
             consumer=Consumer.Single("reader"),
             polling_strategy=PollingStrategy.Offset(len(messages)),
-            count=100,
+            count=BATCH * 2,
             auto_commit=False,
             partition_id=1,
         )

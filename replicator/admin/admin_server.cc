@@ -9,13 +9,17 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/server_builder.h>
+#include <openssl/ssl.h>
 
 #include "replicator/model/listen_address.h"
 
 namespace replicator {
 namespace {
 
+constexpr unsigned kLookAtFilesEverySeconds = 1;
 constexpr int kThreadsMax = AdminService::kWatchesMax + 8;
 
 base::Error cannot_start(const AdminOptions& options, std::string message, std::string hint = {}) {
@@ -32,13 +36,17 @@ base::Result<std::string> read_file(const AdminOptions& options, const std::stri
 
 base::Result<std::shared_ptr<grpc::ServerCredentials>> credentials(const AdminOptions& options) {
   if (options.tls_cert.empty() && options.tls_key.empty()) return grpc::InsecureServerCredentials();
-  auto cert = read_file(options, options.tls_cert);
-  if (!cert) return std::move(cert).error();
-  auto key = read_file(options, options.tls_key);
-  if (!key) return std::move(key).error();
-  grpc::SslServerCredentialsOptions tls;
-  tls.pem_key_cert_pairs.push_back({*key, *cert});
-  return grpc::SslServerCredentials(tls);
+  // gRPC says nothing about files that it can't use.
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> trial(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  if (SSL_CTX_use_certificate_chain_file(trial.get(), options.tls_cert.c_str()) != 1)
+    return cannot_start(options, options.tls_cert + " is no readable PEM certificate");
+  if (SSL_CTX_use_PrivateKey_file(trial.get(), options.tls_key.c_str(), SSL_FILETYPE_PEM) != 1)
+    return cannot_start(options, options.tls_key + " is no readable PEM key of the certificate in " + options.tls_cert);
+  namespace tls = grpc::experimental;
+  tls::TlsServerCredentialsOptions watched(std::make_shared<tls::FileWatcherCertificateProvider>(
+      options.tls_key, options.tls_cert, kLookAtFilesEverySeconds));
+  watched.watch_identity_key_cert_pairs();
+  return tls::TlsServerCredentials(watched);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace replicator {
 
 struct AdminOptions {
   std::string address = "127.0.0.1:8095";  // port 0 = any free one
-  std::string tls_cert, tls_key;           // PEM files, both or neither
+  std::string tls_cert, tls_key;           // PEM files, both or neither; renewed ones are used within a second or two
   std::string token_file;                  // first line = bearer token; empty = none asked for
 };
 

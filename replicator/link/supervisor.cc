@@ -18,6 +18,8 @@ namespace replicator {
 
 namespace {
 
+constexpr base::Duration kLookAtStateFileEvery = std::chrono::seconds(1);
+
 std::string random_hex() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
@@ -111,6 +113,7 @@ void Supervisor::request_stop() {
 base::Task<base::Status> Supervisor::run() {
   background_.spawn(publish_loop());
   background_.spawn(committer_->run());
+  background_.spawn(watch_state_file());
   using namespace asio::experimental::awaitable_operators;
   auto starting = start() || stop_.wait();  // a stop is heard at every wait of the start
   auto started = co_await std::move(starting);
@@ -358,6 +361,22 @@ base::Task<void> Supervisor::hold_lease() {
   ended_ = held.error();
 }
 
+// The state file may be removed or replaced under us. An empty transaction looks at it also when nothing is copied.
+base::Task<void> Supervisor::watch_state_file() {
+  while (!publish_stop_.is_set()) {
+    auto looking = store_.apply({});
+    auto looked = co_await std::move(looking);
+    if (!looked && looked.error().code() == base::ErrorCode::kStateCorrupt) {
+      ended_ = looked.error();
+      state_detail_ = ended_->to_string();
+      spdlog::error("{}", state_detail_);
+      co_return;
+    }
+    auto wait = base::wait_until(clock_, publish_stop_, clock_.now() + kLookAtStateFileEvery);
+    co_await std::move(wait);
+  }
+}
+
 base::Task<base::Status> Supervisor::reconcile_loop() {
   base::Backoff backoff({config_.retry_initial_backoff, config_.retry_max_backoff}, 2);
   while (!stop_.is_set()) {
@@ -472,7 +491,9 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
 }
 
 base::Task<void> Supervisor::stop_in_order() {
-  const base::TimePoint deadline = clock_.now() + config_.drain_timeout;
+  // Without the state file nothing can be committed: there is nothing to wait for.
+  const bool can_commit = !ended_ || ended_->code() != base::ErrorCode::kStateCorrupt;
+  const base::TimePoint deadline = clock_.now() + (can_commit ? config_.drain_timeout : base::Duration(0));
   for (auto& [key, slot] : slots_) slot.pipeline->stop();
   // Sends in flight get until the deadline; then their connections are closed and they end unresolved, for the next
   // start to resolve.
@@ -515,7 +536,7 @@ base::Task<void> Supervisor::stop_in_order() {
     auto released = co_await std::move(releasing);
     if (!released) spdlog::warn("{}", released.error().to_string());
   }
-  committer_->drain(clock_.now() + std::chrono::seconds(5));
+  committer_->drain(clock_.now() + std::chrono::seconds(can_commit ? 5 : 0));
   state_ = "stopped";
   publish();
   publish_stop_.set();

@@ -88,6 +88,7 @@ class Supervisor final : public Commands {
   base::Task<base::Status> refuse_loops();
   base::Task<base::Status> save_generation(std::uint64_t generation);
   base::Task<void> hold_lease();
+  base::Task<void> watch_state_file();
   base::Task<base::Status> reconcile_loop();
   base::Task<base::Status> reconcile_once();
   base::Task<void> stop_in_order();

@@ -45,6 +45,10 @@ void Supervisor::publish() {
     if (age) end->status.last_seen = status->taken_at - static_cast<std::uint64_t>(age->count());
     if (!end->watchers.empty() && state_ != "stopped") {
       end->status.connected = age && *age < std::chrono::seconds(3);
+      end->status.last_error.clear();
+      for (const auto& [topic, watcher] : end->watchers) {
+        if (!end->status.connected && watcher->error()) end->status.last_error = watcher->error()->to_string();
+      }
     }
   }
   status->upstream = upstream_.status;

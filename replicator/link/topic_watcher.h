@@ -23,6 +23,8 @@ class TopicWatcher {
 
   // The newest view of a partition; absent before the first answer, or when the topic has no such partition.
   std::optional<Observed> observed(std::uint32_t partition) const;
+  // Why the newest answer is none.
+  const std::optional<base::Error>& error() const { return error_; }
   // What a get_topic says that is sent after this call. Callers that come together share one. kNotFound: no such topic
   // or partition.
   base::Task<base::Result<PartitionView>> fresh(std::uint32_t partition);

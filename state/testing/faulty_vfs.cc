@@ -1,8 +1,10 @@
 #include "state/testing/faulty_vfs.h"
 
+#include <csignal>
 #include <new>
 
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include "base/check.h"
 
@@ -15,12 +17,17 @@ struct FaultyVfs::Impl {
   std::uint64_t nth = 0;
   Failing failing = Failing::kOnce;
   int code = SQLITE_OK;
+  bool kills = false;
 
   // The code to fail with, or SQLITE_OK.
   int next() {
     ++calls;
     const bool fails = nth != 0 && (failing == Failing::kOnce ? calls == nth : calls >= nth);
     return fails ? code : SQLITE_OK;
+  }
+  int fail() const {
+    if (kills) ::kill(::getpid(), SIGKILL);
+    return code;
   }
 };
 
@@ -46,21 +53,21 @@ const sqlite3_io_methods kMethods = {
                 sqlite3_int64 at) { return real_of(f)->pMethods->xRead(real_of(f), to, n, at); },
     .xWrite =
         [](sqlite3_file* f, const void* from, int n, sqlite3_int64 at) {
-          if (const int code = owner_of(f).next(); code != SQLITE_OK) {
+          if (owner_of(f).next() != SQLITE_OK) {
             // As a disk does it: some of it is there.
             real_of(f)->pMethods->xWrite(real_of(f), from, n / 2, at);
-            return code;
+            return owner_of(f).fail();
           }
           return real_of(f)->pMethods->xWrite(real_of(f), from, n, at);
         },
     .xTruncate =
         [](sqlite3_file* f, sqlite3_int64 size) {
-          if (const int code = owner_of(f).next(); code != SQLITE_OK) return code;
+          if (owner_of(f).next() != SQLITE_OK) return owner_of(f).fail();
           return real_of(f)->pMethods->xTruncate(real_of(f), size);
         },
     .xSync =
         [](sqlite3_file* f, int flags) {
-          if (const int code = owner_of(f).next(); code != SQLITE_OK) return code;
+          if (owner_of(f).next() != SQLITE_OK) return owner_of(f).fail();
           return real_of(f)->pMethods->xSync(real_of(f), flags);
         },
     .xFileSize = [](sqlite3_file* f, sqlite3_int64* size) { return real_of(f)->pMethods->xFileSize(real_of(f), size); },
@@ -86,7 +93,7 @@ int open_file(sqlite3_vfs* vfs, const char* name, sqlite3_file* memory, int flag
   FaultyVfs::Impl& impl = impl_of(vfs);
   File* file = new (memory) File{};
   if ((flags & SQLITE_OPEN_CREATE) != 0) {
-    if (impl.next() != SQLITE_OK) return SQLITE_CANTOPEN;
+    if (impl.next() != SQLITE_OK) return impl.fail(), SQLITE_CANTOPEN;
   }
   const int code = impl.real->xOpen(impl.real, name, real_of(memory), flags, out_flags);
   if (code != SQLITE_OK) return code;
@@ -96,7 +103,7 @@ int open_file(sqlite3_vfs* vfs, const char* name, sqlite3_file* memory, int flag
 }
 
 int delete_file(sqlite3_vfs* vfs, const char* name, int sync) {
-  if (const int code = impl_of(vfs).next(); code != SQLITE_OK) return code;
+  if (impl_of(vfs).next() != SQLITE_OK) return impl_of(vfs).fail();
   return impl_of(vfs).real->xDelete(impl_of(vfs).real, name, sync);
 }
 
@@ -126,6 +133,12 @@ void FaultyVfs::fail(std::uint64_t nth, Failing failing, int code) {
   impl_->nth = nth;
   impl_->failing = failing;
   impl_->code = code;
+  impl_->kills = false;
+}
+
+void FaultyVfs::kill_at(std::uint64_t nth) {
+  fail(nth, Failing::kOnce, SQLITE_ABORT);
+  impl_->kills = true;
 }
 
 bool FaultyVfs::has_failed() const { return impl_->nth != 0 && impl_->calls >= impl_->nth; }

@@ -19,6 +19,8 @@ class FaultyVfs {
 
   // Counts calls from here: the `nth` (from 1) fails with `code` (SQLITE_FULL, SQLITE_IOERR_FSYNC …). 0 = none.
   void fail(std::uint64_t nth, Failing failing, int code);
+  // The `nth` call ends the process with SIGKILL, a write when half of it is written.
+  void kill_at(std::uint64_t nth);
   void heal() { fail(0, Failing::kOnce, 0); }
   // Whether the Nth call came.
   bool has_failed() const;
