@@ -75,9 +75,10 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
   auto& [upstream_url, downstream_url, topics, exclude, rename, start, retention, create_topics, marker, state_file,
          poll_interval, commit_interval, commit_max_messages, batch_bytes, budget_bytes, uncommitted_batches_max,
          connect_timeout, read_timeout, drain_timeout, reconcile_interval, confirm_for, retry_initial_backoff,
-         retry_max_backoff, stuck_after, fence_timeout, admin_address, admin_tls_cert, admin_tls_key, admin_token_file,
-         metrics_address, log_format, log_level, until_caught_up] = config;
-  constexpr std::size_t kFields = 33;
+         retry_max_backoff, stuck_after, fence_timeout, consumers, consumer_groups, external_groups, consumer_interval,
+         admin_address, admin_tls_cert, admin_tls_key, admin_token_file, metrics_address, log_format, log_level,
+         until_caught_up] = config;
+  constexpr std::size_t kFields = 37;
   constexpr std::size_t kFlagOnly = 1;  // until_caught_up: belongs to one run
   constexpr std::size_t kFileKeys = 2;  // upstream_url_file, downstream_url_file: no fields
   EXPECT_EQ(config_keys().size(), kFields - kFlagOnly + kFileKeys);
@@ -101,6 +102,9 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
       {"copy.batch_bytes", {"1MiB"}},
       {"copy.budget_bytes", {"64MiB"}},
       {"copy.uncommitted_batches_max", {"7"}},
+      {"consumers.names", {"billing"}},
+      {"consumers.groups", {"false"}},
+      {"consumers.external_groups", {"audit"}},
       {"admin.address", {"127.0.0.1:1"}},
       {"admin.tls_cert", {"cert.pem"}},
       {"admin.tls_key", {"key.pem"}},

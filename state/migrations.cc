@@ -9,7 +9,7 @@ namespace state {
 namespace {
 
 // Element n brings version n to version n + 1. Never edit one that was released: append.
-constexpr std::array<const char*, 1> kMigrations = {kSchemaSql};
+constexpr std::array kMigrations = {kSchemaSql, kSchemaCompareSql};
 
 base::Result<std::int64_t> version_of(sqlite::Database& database) {
   auto version = database.query_integer("PRAGMA user_version");

@@ -52,7 +52,10 @@ enum class Deed : std::uint8_t {
   kAddPartitions,
   kCreateUser,
   kSetRights,
-  kCreateToken,  // of the user who is logged in; printed
+  kCreateToken,   // of the user who is logged in; printed
+  kStoreOffset,   // of a consumer, or of a group, which is made and joined for it
+  kGetOffset,     // printed; "none"
+  kDeleteOffset,  // of a consumer
 };
 struct ManageOptions {
   iggy::ConnectionString url;
@@ -60,8 +63,11 @@ struct ManageOptions {
   base::TopicName topic;
   std::uint32_t partitions = 1;
   std::uint64_t expiry_seconds = 0;  // 0 = never
-  std::string name, password;        // of a user; of a token
-  std::string rights = "none";       // global ones, by name, separated by commas
+  std::string name, password;        // of a user; of a token; of a consumer or group
+  std::uint32_t partition = 0;
+  std::uint64_t offset = 0;
+  bool group = false;
+  std::string rights = "none";  // global ones, by name, separated by commas
 };
 int run_manage(const ManageOptions& options);
 
