@@ -61,6 +61,14 @@ class Commands final : public replicator::Commands {
                                      bool dry_run) override {
     return record("reset " + key.to_string() + " to " + std::to_string(offset), who, dry_run);
   }
+  base::Result<replicator::EndReport> end_link(replicator::EndRequest request) override {
+    auto asked = record(request.ending == replicator::Ending::kPromote ? "promote" : "failover", request.actor, request.dry_run);
+    if (!asked) return std::move(asked).error();
+    replicator::EndReport report = end_report;
+    report.dry_run = request.dry_run;
+    report.ending = request.ending;
+    return report;
+  }
   base::Result<std::vector<state::GapRow>> gaps() override { return gap_rows; }
   base::Result<std::vector<state::EventRow>> events(std::size_t) override {
     return std::vector<state::EventRow>{{1, 1, "pause", "orders/events/0", "ann@host", "by hand"}};
@@ -68,6 +76,7 @@ class Commands final : public replicator::Commands {
 
   std::vector<std::string> calls;
   std::vector<state::GapRow> gap_rows;
+  replicator::EndReport end_report;
   std::optional<base::Error> refuse;
 
  private:

@@ -52,6 +52,11 @@ std::string actor();
 // Prints what a command did (or would do) and to which partitions.
 void show_outcome(Session& session, const OutputFlags& output, const pb::CommandResponse& response, bool dry_run);
 
+// confirm(), with what is said and set when the answer is no.
+bool agreed(Session& session, const std::string& question);
+// Prints how a link ended; exit code 1 when a part is not done.
+void show_end(Session& session, const OutputFlags& output, const pb::EndReport& report);
+
 void add_run(CLI::App& app, Session& session);
 void add_check(CLI::App& app, Session& session);
 void add_plan(CLI::App& app, Session& session);
@@ -63,6 +68,9 @@ void add_gaps(CLI::App& app, Session& session);
 void add_events(CLI::App& app, Session& session);
 void add_resolve(CLI::App& app, Session& session);
 void add_reset(CLI::App& app, Session& session);
+void add_failover(CLI::App& app, Session& session);
+void add_failback(CLI::App& app, Session& session);
+void add_promote(CLI::App& app, Session& session);
 void add_state(CLI::App& app, Session& session);
 
 }  // namespace cli

@@ -32,6 +32,14 @@ class FakeCommands final : public Commands {
                                      bool dry_run) override {
     return record("reset " + key.to_string() + " to " + std::to_string(up_offset), actor, dry_run);
   }
+  base::Result<EndReport> end_link(EndRequest request) override {
+    auto asked = record(request.ending == Ending::kPromote ? "promote" : "failover", request.actor, request.dry_run);
+    if (!asked) return std::move(asked).error();
+    EndReport report = end_report;
+    report.dry_run = request.dry_run;
+    report.ending = request.ending;
+    return report;
+  }
   base::Result<std::vector<state::GapRow>> gaps() override { return gap_rows; }
   base::Result<std::vector<state::EventRow>> events(std::size_t newest) override {
     state::EventRow row;
@@ -42,6 +50,7 @@ class FakeCommands final : public Commands {
   std::optional<base::Error> refuse;
   std::vector<std::string> calls;
   std::vector<state::GapRow> gap_rows;
+  EndReport end_report;
 
  private:
   base::Result<CommandOutcome> record(const std::string& what, const std::string& actor, bool dry_run) {

@@ -44,6 +44,10 @@ class AdminService final : public pb::Admin::Service {
                        pb::CommandResponse* response) override;
   grpc::Status Reset(grpc::ServerContext* context, const pb::ResetRequest* request,
                      pb::CommandResponse* response) override;
+  grpc::Status Failover(grpc::ServerContext* context, const pb::FailoverRequest* request,
+                        pb::EndReport* response) override;
+  grpc::Status Promote(grpc::ServerContext* context, const pb::PromoteRequest* request,
+                       pb::EndReport* response) override;
 
  private:
   // OK, or UNAUTHENTICATED.

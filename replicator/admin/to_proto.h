@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "iggy/replicate/admin/v1/admin.pb.h"
+#include "replicator/model/commands.h"
 #include "replicator/model/status.h"
 #include "state/store.h"
 
@@ -35,5 +36,7 @@ pb::Link to_proto(const LinkStatus& status, bool with_settings);
 pb::Partition to_proto(const PartitionStatus& partition);
 pb::Gap to_proto(const state::GapRow& row);
 pb::Event to_proto(const state::EventRow& row);
+pb::Loss to_proto(const Loss& loss);
+pb::EndReport to_proto(const EndReport& report);
 
 }  // namespace replicator

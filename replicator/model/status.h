@@ -33,6 +33,7 @@ struct Lag {
   std::optional<std::uint64_t>
       micros;                     // age of the oldest message not yet acked, by the upstream's clock; 0 when caught up
   std::uint64_t observed_at = 0;  // wall clock µs of the upstream view it comes from; 0 = never
+  std::optional<std::uint64_t> seen_end;  // next upstream offset in that view, however old; absent = never seen
 };
 
 struct PartitionStatus {
