@@ -69,6 +69,7 @@ void add_events(CLI::App& app, Session& session);
 void add_resolve(CLI::App& app, Session& session);
 void add_reset(CLI::App& app, Session& session);
 void add_failover(CLI::App& app, Session& session);
+void add_drill(CLI::App& app, Session& session);
 void add_failback(CLI::App& app, Session& session);
 void add_promote(CLI::App& app, Session& session);
 void add_state(CLI::App& app, Session& session);

@@ -1,0 +1,236 @@
+#include "replicator/drill/drill.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <random>
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include "cli/commands/config_flags.h"
+#include "cli/drill_link.h"
+#include "cli/end_view.h"
+#include "cli/output.h"
+#include "iggy/replicate/admin/v1/report.pb.h"
+#include "replicator/admin/to_proto.h"
+
+namespace cli {
+namespace {
+
+struct Flags {
+  AdminTarget target;
+  OutputFlags output;
+  ConfigFlags config;
+  replicator::DrillLoadOptions load;
+  std::string id, cleanup, folder, kill_command, kill_container;
+  int kill_pid = 0;
+  double load_for = 10, after_for = 3;
+  std::optional<std::uint64_t> rpo_messages_max;
+  std::optional<double> rpo_seconds_max, rto_seconds_max;
+  bool predict = false;
+};
+
+double seconds(std::uint64_t micros) { return static_cast<double>(micros) / 1e6; }
+
+base::Status kill_upstream(const Flags& flags) {
+  if (flags.kill_pid > 0) {
+    if (::kill(flags.kill_pid, SIGKILL) == 0) return base::ok();
+    return base::Error(base::ErrorCode::kInvalidArgument, "kill", std::to_string(flags.kill_pid), std::strerror(errno));
+  }
+  const std::string command =
+      flags.kill_container.empty() ? flags.kill_command : "docker kill '" + flags.kill_container + "' >/dev/null";
+  const int status = std::system(command.c_str());  // NOLINT(cert-env33-c): the user's own command is what is asked for
+  if (status == 0) return base::ok();
+  return base::Error(base::ErrorCode::kInvalidArgument, "kill", command, fmt::format("ended with {}", status));
+}
+
+pb::DrillReport to_proto(const replicator::DrillReport& report, const Flags& flags) {
+  const replicator::DrillVerdict& verdict = report.verdict;
+  pb::DrillReport out;
+  out.set_id(report.id);
+  out.set_seed(flags.load.seed);
+  out.set_acknowledged(verdict.acknowledged);
+  out.set_rpo_messages(verdict.lost);
+  out.set_rpo_micros(verdict.lost_micros);
+  out.set_worst_partition(verdict.worst_partition);
+  out.set_worst_messages(verdict.worst_lost);
+  out.set_rto_micros(report.rto_micros);
+  for (const replicator::DrillPhase& phase : report.phases) {
+    auto* const each = out.add_phases();
+    each->set_name(phase.name);
+    each->set_micros(phase.micros);
+  }
+  out.set_detected_by(report.detected_by);
+  *out.mutable_predicted() = replicator::to_proto(report.predicted);
+  out.set_prediction_error(static_cast<std::int64_t>(report.predicted.messages) - static_cast<std::int64_t>(verdict.lost));
+  out.set_lost_after(verdict.lost_after);
+  out.set_uncertain_arrived(verdict.uncertain_arrived);
+  out.set_duplicates(verdict.duplicates);
+  out.set_out_of_order(verdict.out_of_order);
+  out.set_damaged(verdict.damaged);
+  for (const replicator::DrillConsumer& consumer : verdict.consumers) {
+    auto* const each = out.add_consumers();
+    each->set_name(consumer.name);
+    each->set_position(consumer.position);
+    each->set_duplicates(consumer.duplicates);
+    each->set_skips(consumer.skips);
+  }
+  out.set_journal(report.journal);
+  for (const std::string& left : report.left) out.add_left(left);
+  const auto exceeds = [&](bool does, std::string text) {
+    if (does) out.add_exceeded(std::move(text));
+  };
+  if (flags.rpo_messages_max) {
+    exceeds(verdict.lost > *flags.rpo_messages_max,
+            fmt::format("RPO {} messages, allowed {}", verdict.lost, *flags.rpo_messages_max));
+  }
+  if (flags.rpo_seconds_max) {
+    exceeds(seconds(verdict.lost_micros) > *flags.rpo_seconds_max,
+            fmt::format("RPO {:.3f} s, allowed {} s", seconds(verdict.lost_micros), *flags.rpo_seconds_max));
+  }
+  if (flags.rto_seconds_max) {
+    exceeds(seconds(report.rto_micros) > *flags.rto_seconds_max,
+            fmt::format("RTO {:.3f} s, allowed {} s", seconds(report.rto_micros), *flags.rto_seconds_max));
+  }
+  exceeds(!verdict.is_sound(), "the new primary or a consumer is not as it must be: see the counts");
+  return out;
+}
+
+std::string drill_view(const pb::DrillReport& report) {
+  std::string text = fmt::format("drill {}, seed {}\n\n", report.id(), report.seed());
+  text += wrap(fmt::format("RPO  {} of {} acknowledged messages lost{}", format_count(report.rpo_messages()),
+                           format_count(report.acknowledged()),
+                           report.rpo_messages() == 0
+                               ? std::string()
+                               : fmt::format(", the newest {:.3f} s; worst {}: {}", seconds(report.rpo_micros()),
+                                             report.worst_partition(), format_count(report.worst_messages()))),
+               "     ", "");
+  text += wrap(fmt::format("     predicted {}{}, {:+d} off", format_count(report.predicted().messages()),
+                           report.predicted().unknown_partitions() > 0
+                               ? fmt::format(" and {} partitions unknown", report.predicted().unknown_partitions())
+                               : std::string(),
+                           report.prediction_error()),
+               "     ", "     ");
+  text += fmt::format("RTO  {:.3f} s, noticed first by the {}\n", seconds(report.rto_micros()), report.detected_by());
+  for (const auto& phase : report.phases()) text += fmt::format("     {:<12} {:>8.3f} s\n", phase.name(), seconds(phase.micros()));
+  text += fmt::format("\nnew primary: {} duplicates, {} out of order, {} damaged, {} of its own lost\n",
+                      report.duplicates(), report.out_of_order(), report.damaged(), report.lost_after());
+  if (report.uncertain_arrived() > 0) {
+    text += fmt::format("             {} messages without an acknowledgment arrived all the same\n",
+                        report.uncertain_arrived());
+  }
+  if (report.consumers_size() > 0) {
+    Table table({"CONSUMER", "POSITION ", "DUPLICATES", "SKIPPED"});
+    for (const auto& consumer : report.consumers()) {
+      table.add({consumer.name(), consumer.position(), format_count(consumer.duplicates()), format_count(consumer.skips())});
+    }
+    text += "\n" + table.to_string();
+  }
+  text += "\njournal of acknowledgments: " + report.journal() + "\n";
+  for (const std::string& left : report.left()) text += wrap(left, "    ", "left behind: ");
+  for (const std::string& exceeded : report.exceeded()) text += wrap(exceeded, "    ", "NOT HELD: ");
+  return text;
+}
+
+void predict(Session& session, const Flags& flags) {
+  with_client(session, flags.target, [&](AdminClient& client) {
+    pb::FailoverRequest request;
+    request.set_actor(actor());
+    request.set_dry_run(true);
+    auto report = client.failover(request);
+    if (!report) return session.fail(report.error());
+    session.streams.out << (flags.output.is_json() ? to_json(report->loss()) : loss_view(report->loss()));
+    if (report->loss().unknown_partitions() > 0) session.code = ExitCode::kProblem;
+    if (flags.rpo_messages_max && report->loss().messages() > *flags.rpo_messages_max) session.code = ExitCode::kProblem;
+  });
+}
+
+void run(Session& session, const Flags& flags) {
+  if (flags.predict) return predict(session, flags);
+  auto loaded = load(session, flags.config);
+  if (!loaded) return;
+  if (!flags.cleanup.empty()) {
+    for (const std::string& left : replicator::cleanup_drill(loaded->config, flags.cleanup)) {
+      session.streams.err << wrap(left, "    ", "left behind: ");
+      session.code = ExitCode::kProblem;
+    }
+    return;
+  }
+  if ((flags.kill_pid > 0) + !flags.kill_container.empty() + !flags.kill_command.empty() != 1) {
+    return session.usage("say how the upstream is killed: --kill-pid, --kill-container or --kill-command, one of them");
+  }
+  std::string folder = flags.folder;
+  if (folder.empty()) {
+    std::string name = (std::filesystem::temp_directory_path() / "iggy-replicate-drill-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      return session.fail({base::ErrorCode::kStateUnavailable, "drill", name, std::strerror(errno)});
+    }
+    folder = name;
+  }
+  replicator::DrillOptions options;
+  options.id = flags.id;
+  if (options.id.empty()) options.id = fmt::format("{:08x}", std::random_device()());
+  options.folder = folder;
+  options.load = flags.load;
+  options.load_for = base::Duration(static_cast<std::int64_t>(flags.load_for * 1e6));
+  options.after_for = base::Duration(static_cast<std::int64_t>(flags.after_for * 1e6));
+  options.kill = [&flags] { return kill_upstream(flags); };
+  options.say = [&](const std::string& line) {
+    if (!flags.output.is_json()) session.streams.out << line << std::endl;
+  };
+  DrillLinkProcess link(loaded->config, folder);
+  auto report = replicator::run_drill(loaded->config, options, link);
+  if (!report) return session.fail(report.error());
+  const pb::DrillReport out = to_proto(*report, flags);
+  session.streams.out << (flags.output.is_json() ? to_json(out) : "\n" + drill_view(out));
+  if (out.exceeded_size() > 0) session.code = ExitCode::kProblem;
+}
+
+}  // namespace
+
+void add_drill(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* const verb = app.add_subcommand("drill", "Measured rehearsal: kills the upstream, fails over, reports RPO and RTO");
+  add_output_flags(*verb, flags->output);
+  add_admin_flags(*verb, flags->target);
+  add_config_flags(*verb, flags->config,
+                   {"link.upstream_url", "link.upstream_url_file", "link.downstream_url", "link.downstream_url_file",
+                    "copy.poll_interval", "copy.commit_interval", "time.connect_timeout", "time.read_timeout"});
+  verb->add_flag("--predict", flags->predict, "What the running link would lose now; nothing is killed");
+  verb->add_option("--kill-pid", flags->kill_pid, "Process of the upstream, killed with SIGKILL");
+  verb->add_option("--kill-container", flags->kill_container, "Container of the upstream, killed with docker kill");
+  verb->add_option("--kill-command", flags->kill_command, "Command that ends the upstream");
+  verb->add_option("--rate", flags->load.rate, "Messages per second [500]")->check(CLI::Range(1.0, 1e6));
+  verb->add_option("--size", flags->load.size, "Payload bytes [200]")->check(CLI::Range(40U, 1'000'000U));
+  verb->add_option("--batch", flags->load.batch, "Messages per send [10]")->check(CLI::Range(1U, 1000U));
+  verb->add_option("--partitions", flags->load.partitions, "Of the drill's topic [4]")->check(CLI::Range(1U, 1000U));
+  verb->add_option("--readers", flags->load.readers, "Consumers [2]")->check(CLI::Range(0U, 100U));
+  verb->add_option("--seed", flags->load.seed, "Of load and moment of the kill [1]");
+  verb->add_option("--load-for", flags->load_for, "Seconds of load before the kill [10]");
+  verb->add_option("--after-for", flags->after_for, "Seconds of load on the new primary [3]");
+  verb->add_option("--max-rpo-messages", flags->rpo_messages_max, "More lost messages: exit code 1");
+  verb->add_option("--max-rpo-seconds", flags->rpo_seconds_max, "More lost time: exit code 1");
+  verb->add_option("--max-rto-seconds", flags->rto_seconds_max, "Slower: exit code 1");
+  verb->add_option("--id", flags->id, "Names the drill's streams [random]");
+  verb->add_option("--folder", flags->folder, "For journal, log and state file [a new one in /tmp]")
+      ->check(CLI::ExistingDirectory);
+  verb->add_option("--cleanup", flags->cleanup, "Delete the streams that the drill of this id left, and end");
+  verb->footer(
+      "THE UPSTREAM IS REALLY KILLED, with everything on it: rehearse on a copy of\n"
+      "production, or in a window. The drill's load, link and streams are its own\n"
+      "(iggy-replicate-drill-ID); a stream of that name that is there already is\n"
+      "refused. A failover ends a link for good, so the link that protects production\n"
+      "is not used, nor touched.\n\n"
+      "Exit code: 0 all thresholds held; 1 one did not, or something was damaged,\n"
+      "duplicated, disordered or skipped; 2 usage; 3 a cluster can't be reached.\n\n"
+      "Examples:\n"
+      "  iggy-replicate drill --upstream iggy://u:p@a:8090 --downstream iggy://u:p@b:8090 \\\n"
+      "                       --kill-container iggy-a --max-rpo-seconds 1\n"
+      "  iggy-replicate drill --predict\n");
+  verb->callback([&session, flags] { run(session, *flags); });
+}
+
+}  // namespace cli

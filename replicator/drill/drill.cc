@@ -1,0 +1,348 @@
+#include "replicator/drill/drill.h"
+
+#include <future>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <asio/co_spawn.hpp>
+#include <asio/executor_work_guard.hpp>
+#include <asio/use_future.hpp>
+#include <fmt/format.h>
+
+#include "iggy/client.h"
+
+namespace replicator {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook{20};
+
+std::string stream_of(const std::string& id) { return "iggy-replicate-drill-" + id; }
+std::string links_stream_of(const std::string& id) { return stream_of(id) + "-links"; }
+
+base::Task<base::Status> delete_stream(iggy::Client& client, std::string stream) {
+  auto connecting = client.connect();
+  auto connected = co_await std::move(connecting);
+  CO_RETURN_IF_ERROR(connected);
+  auto deleting = client.call(iggy::DeleteStream{stream});
+  auto deleted = co_await std::move(deleting);
+  if (!deleted && deleted.error().code() != base::ErrorCode::kNotFound) co_return std::move(deleted).error();
+  co_return base::ok();
+}
+
+base::Task<base::Status> make_stream(iggy::Client& client, base::TopicName topic, std::uint32_t partitions) {
+  auto connecting = client.connect();
+  auto connected = co_await std::move(connecting);
+  CO_RETURN_IF_ERROR(connected);
+  auto stream_call = client.call(iggy::CreateStream{topic.stream, {}});
+  auto stream = co_await std::move(stream_call);
+  CO_RETURN_IF_ERROR(stream);  // kAlreadyExists: not ours
+  auto topic_call = client.call(iggy::CreateTopic{topic.stream, topic.topic, partitions, {}});
+  auto made = co_await std::move(topic_call);
+  CO_RETURN_IF_ERROR(made);
+  co_return base::ok();
+}
+
+base::Task<base::Result<bool>> is_there(iggy::Client& client, std::string stream) {
+  auto connecting = client.connect();
+  auto connected = co_await std::move(connecting);
+  CO_RETURN_IF_ERROR(connected);
+  auto asking = client.call(iggy::GetStream{stream});
+  auto reply = co_await std::move(asking);
+  if (!reply && reply.error().code() == base::ErrorCode::kNotFound) co_return false;
+  CO_RETURN_IF_ERROR(reply);
+  co_return std::holds_alternative<iggy::StreamDetails>(*reply);
+}
+
+// Reads until every message that was acknowledged first on the new primary is seen as it was written.
+base::Task<base::Status> read_back(iggy::Client& client, DrillLoadOptions load, JournalEntry wanted) {
+  auto reading = read_drill(client, std::move(load));
+  auto stored = co_await std::move(reading);
+  CO_RETURN_IF_ERROR(stored);
+  for (const DrillStored& message : (*stored)[wanted.partition]) {
+    if (message.sequence == wanted.sequence && message.digest == wanted.digest) co_return base::ok();
+  }
+  co_return base::Error(base::ErrorCode::kNotFound, "read", "", "what was just written is not there");
+}
+
+// An io_context on a thread of its own, with clients of both sides. The main thread hands it coroutines.
+class Stage {
+ public:
+  Stage(const Config& config) : config_(config), clock_(base::system_clock(io_)), work_(io_.get_executor()) {
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+  ~Stage() {
+    for (const auto& client : clients_) on(client->close());
+    work_.reset();
+    thread_.join();
+  }
+  template <class T>
+  T on(base::Task<T> task) {
+    return begin(std::move(task)).get();
+  }
+  template <class T>
+  std::future<T> begin(base::Task<T> task) {
+    return asio::co_spawn(io_, std::move(task), asio::use_future);
+  }
+  void set(base::Event& event) {
+    std::promise<void> done;  // so that nothing is left behind that would set the next event at this place
+    asio::post(io_, [&event, &done] {
+      event.set();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  // Another set of connections.
+  iggy::Client& client(const std::string& url) {
+    iggy::ClientOptions options;
+    options.connect_timeout = std::min<base::Duration>(config_.connect_timeout, std::chrono::seconds(2));
+    options.read_timeout = config_.read_timeout;
+    options.reconnect = {std::chrono::milliseconds(50), std::chrono::milliseconds(500)};
+    return *clients_.emplace_back(iggy::make_client(io_, *clock_, *iggy::parse_connection_string(url), options));
+  }
+  base::Clock& clock() { return *clock_; }
+  asio::io_context& io() { return io_; }
+
+ private:
+  const Config& config_;
+  asio::io_context io_{1};
+  std::unique_ptr<base::Clock> clock_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  std::vector<std::unique_ptr<iggy::Client>> clients_;
+  std::thread thread_;
+};
+
+class Drill {
+ public:
+  Drill(const Config& config, const DrillOptions& options, DrillLink& link)
+      : config_(config), options_(options), link_(link), stage_(config) {
+    load_ = options.load;
+    load_.topic = {stream_of(options.id), "load"};
+    report_.id = options.id;
+  }
+  base::Result<DrillReport> run() {
+    base::Status outcome = prepare();
+    if (outcome) outcome = rehearse();
+    stop_load();
+    link_.stop();
+    if (!made_) return std::move(outcome).error();
+    report_.left = cleanup_drill(config_, options_.id);
+    if (!outcome) return std::move(outcome).error();
+    return std::move(report_);
+  }
+
+ private:
+  base::Status prepare();
+  base::Status rehearse();
+  base::Status fail_over_and_move();
+  base::Status verify();
+  void stop_load();
+  // Waits; kTimeout says for what.
+  template <class Condition>
+  base::Status wait(const char* what, Condition condition) const {
+    const auto give_up = Steady::now() + options_.give_up;
+    while (!condition()) {
+      if (Steady::now() > give_up) return base::Error(base::ErrorCode::kTimeout, "drill", options_.id, what);
+      std::this_thread::sleep_for(kLook);
+    }
+    return base::ok();
+  }
+  void phase(const char* name) {
+    const auto now = Steady::now();
+    const auto micros = std::chrono::duration_cast<base::Duration>(now - phase_began_).count();
+    report_.phases.push_back({name, static_cast<std::uint64_t>(micros)});
+    report_.rto_micros += static_cast<std::uint64_t>(micros);
+    phase_began_ = now;
+    options_.say(fmt::format("{}: {} ms", name, micros / 1000));
+  }
+
+  const Config& config_;
+  const DrillOptions& options_;
+  DrillLink& link_;
+  DrillLoadOptions load_;
+  DrillReport report_;
+  std::optional<AckJournal> journal_;
+  std::optional<DrillWriter> writer_;
+  std::vector<DrillReader> readers_;
+  // Before clients close, in stop_load().
+  std::optional<base::Event> stop_writer_, stop_readers_;
+  std::optional<std::future<base::Status>> writing_;
+  std::vector<std::future<void>> reading_;
+  bool made_ = false;  // the streams are ours
+  std::uint64_t killed_at_ = 0;
+  std::vector<std::uint64_t> first_after_;
+  Steady::time_point phase_began_;
+  Stage stage_;  // last: its thread ends first
+};
+
+base::Status Drill::prepare() {
+  iggy::Client& upstream = stage_.client(config_.upstream_url);
+  iggy::Client& downstream = stage_.client(config_.downstream_url);
+  for (const std::string& stream : {stream_of(options_.id), links_stream_of(options_.id)}) {
+    for (iggy::Client* client : {&upstream, &downstream}) {
+      auto there = stage_.on(is_there(*client, stream));
+      if (!there) return std::move(there).error();
+      if (*there) {
+        return base::Error(base::ErrorCode::kAlreadyExists, "drill", stream, "this stream is there, and not made by us",
+                           "give another --id, or delete what an older drill left with --cleanup " + options_.id);
+      }
+    }
+  }
+  RETURN_IF_ERROR(stage_.on(make_stream(upstream, load_.topic, load_.partitions)));
+  made_ = true;
+  report_.journal = options_.folder + "/journal";
+  auto journal = AckJournal::create(report_.journal);
+  if (!journal) return std::move(journal).error();
+  journal_.emplace(std::move(*journal));
+  writer_.emplace(stage_.clock(), *journal_, load_);
+  for (std::uint32_t i = 0; i < load_.readers; ++i) {
+    readers_.emplace_back(stage_.clock(), load_, fmt::format("drill-reader-{}", i));
+  }
+  return base::ok();
+}
+
+void Drill::stop_load() {
+  if (stop_writer_) stage_.set(*stop_writer_);
+  if (stop_readers_) stage_.set(*stop_readers_);
+  if (writing_) writing_->wait();
+  for (const auto& reading : reading_) reading.wait();
+  reading_.clear();
+  writing_.reset();
+}
+
+base::Status Drill::rehearse() {
+  RETURN_IF_ERROR(link_.start(stream_of(options_.id) + "/*", links_stream_of(options_.id) + "/links"));
+  iggy::Client& upstream = stage_.client(config_.upstream_url);
+  iggy::Client& upstream_for_readers = stage_.client(config_.upstream_url);
+  RETURN_IF_ERROR([&]() -> base::Status {
+    auto connected = stage_.on(upstream_for_readers.connect());
+    if (!connected) return std::move(connected).error();
+    auto writer_connected = stage_.on(upstream.connect());
+    if (!writer_connected) return std::move(writer_connected).error();
+    return base::ok();
+  }());
+  stop_writer_.emplace(stage_.io());
+  stop_readers_.emplace(stage_.io());
+  writing_ = stage_.begin(writer_->run(upstream, *stop_writer_));
+  for (DrillReader& reader : readers_) reading_.push_back(stage_.begin(reader.run(upstream_for_readers, *stop_readers_)));
+  options_.say(fmt::format("load: {:.0f} messages a second into {} partitions, {} readers", load_.rate,
+                           load_.partitions, load_.readers));
+  // The seed decides when it happens.
+  const auto moment = options_.load_for + std::chrono::microseconds((load_.seed * 0x9E3779B97F4A7C15ULL >> 32) % 1'000'000);
+  const auto kill_at = Steady::now() + moment;
+  while (Steady::now() < kill_at) {
+    if (writing_->wait_for(kLook) == std::future_status::ready) {
+      base::Status ended = writing_->get();
+      writing_.reset();
+      if (!ended) return std::move(ended).error();
+    }
+  }
+  killed_at_ = base::system_wall_micros();
+  phase_began_ = Steady::now();
+  options_.say("the upstream is killed");
+  RETURN_IF_ERROR(options_.kill());
+  RETURN_IF_ERROR(wait("nobody noticed that the upstream is gone", [&] {
+    if (writing_->wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+      report_.detected_by = "writer";
+    } else if (link_.upstream_is_gone()) {
+      report_.detected_by = "link";
+    }
+    return !report_.detected_by.empty();
+  }));
+  phase("detect");
+  // Clients let go of the old primary, as they must: what it may still hold for them is uncertain.
+  stage_.set(*stop_writer_);
+  stage_.set(*stop_readers_);
+  stage_.on(upstream.close());
+  stage_.on(upstream_for_readers.close());
+  stop_load();
+  return fail_over_and_move();
+}
+
+base::Status Drill::fail_over_and_move() {
+  auto predicted = link_.predict();
+  if (!predicted) return std::move(predicted).error();
+  report_.predicted = std::move(*predicted);
+  phase("predict");
+  RETURN_IF_ERROR(link_.fail_over());
+  phase("fail over");
+  for (std::uint32_t partition = 0; partition < load_.partitions; ++partition) {
+    first_after_.push_back(writer_->next_sequence(partition));
+  }
+  iggy::Client& downstream = stage_.client(config_.downstream_url);
+  auto connected = stage_.on(downstream.connect());
+  if (!connected) return std::move(connected).error();
+  RETURN_IF_ERROR(stage_.on(writer_->write_one(downstream, options_.give_up)));
+  phase("first write");
+  const JournalEntry written = journal_->entries().back();
+  base::Status seen;
+  RETURN_IF_ERROR(wait("what was written to the new primary can't be read there", [&] {
+    seen = stage_.on(read_back(downstream, load_, written));
+    return seen.has_value();
+  }));
+  phase("first read");
+
+  iggy::Client& for_readers = stage_.client(config_.downstream_url);
+  auto readers_connected = stage_.on(for_readers.connect());
+  if (!readers_connected) return std::move(readers_connected).error();
+  stop_writer_.emplace(stage_.io());
+  stop_readers_.emplace(stage_.io());
+  for (DrillReader& reader : readers_) {
+    auto moved = stage_.on(reader.move_to(for_readers));
+    if (!moved) return std::move(moved).error();
+    report_.verdict.consumers.push_back({reader.name(), *moved, 0, 0});
+    reading_.push_back(stage_.begin(reader.run(for_readers, *stop_readers_)));
+  }
+  writing_ = stage_.begin(writer_->run(downstream, *stop_writer_));
+  std::this_thread::sleep_for(options_.after_for);
+  stage_.set(*stop_writer_);
+  base::Status wrote = writing_->get();
+  writing_.reset();
+  if (!wrote) return std::move(wrote).error();
+  return verify();
+}
+
+base::Status Drill::verify() {
+  iggy::Client& downstream = stage_.client(config_.downstream_url);
+  auto connected = stage_.on(downstream.connect());
+  if (!connected) return std::move(connected).error();
+  auto stored = stage_.on(read_drill(downstream, load_));
+  if (!stored) return std::move(stored).error();
+  // Readers get as long as they move; what they have not seen then, they skip.
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  stop_load();
+  std::vector<DrillConsumer> consumers = std::move(report_.verdict.consumers);
+  report_.verdict = judge_drill(journal_->entries(), *stored, first_after_, killed_at_, load_.topic.to_string());
+  for (std::size_t i = 0; i < readers_.size(); ++i) judge_consumer(consumers[i], readers_[i].processed(), *stored);
+  report_.verdict.consumers = std::move(consumers);
+  return base::ok();
+}
+
+}  // namespace
+
+base::Result<DrillReport> run_drill(const Config& config, const DrillOptions& options, DrillLink& link) {
+  Drill drill(config, options, link);
+  return drill.run();
+}
+
+std::vector<std::string> cleanup_drill(const Config& config, const std::string& id) {
+  std::vector<std::string> left;
+  Stage stage(config);
+  for (const auto& [side, url, streams] :
+       {std::tuple("upstream", config.upstream_url, std::vector{stream_of(id)}),
+        std::tuple("downstream", config.downstream_url, std::vector{stream_of(id), links_stream_of(id)})}) {
+    iggy::Client& client = stage.client(url);
+    for (const std::string& stream : streams) {
+      auto deleted = stage.on(delete_stream(client, stream));
+      if (!deleted) left.push_back(fmt::format("{} stream {}: {}", side, stream, deleted.error().to_string()));
+    }
+  }
+  return left;
+}
+
+}  // namespace replicator
