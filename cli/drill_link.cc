@@ -41,8 +41,12 @@ DrillLinkProcess::DrillLinkProcess(const replicator::Config& config, std::string
 
 base::Status DrillLinkProcess::start(const std::string& glob, const std::string& marker) {
   const std::string log = folder_ + "/link.log";
-  const std::vector<std::string> words = {"iggy-replicate", "run", "--topics=" + glob, "--marker=" + marker,
-                                          "--state=" + folder_ + "/link.db", "--admin-address=127.0.0.1:0",
+  const std::vector<std::string> words = {"iggy-replicate",
+                                          "run",
+                                          "--topics=" + glob,
+                                          "--marker=" + marker,
+                                          "--state=" + folder_ + "/link.db",
+                                          "--admin-address=127.0.0.1:0",
                                           "--metrics-address=off",
                                           "--poll-interval=" + milliseconds(config_.poll_interval),
                                           "--commit-interval=" + milliseconds(config_.commit_interval),

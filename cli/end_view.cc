@@ -44,10 +44,9 @@ std::string loss_view(const pb::Loss& loss) {
       text += fmt::format(" Most in {}: {}.", loss.worst_partition(), format_count(loss.worst_messages()));
     }
   }
-  text += loss.has_known_at()
-              ? fmt::format(" The upstream was last seen {} ago; what it took since is not known.",
-                            format_age(seconds_between(loss.known_at(), loss.taken_at())))
-              : " The upstream was not seen at all.";
+  text += loss.has_known_at() ? fmt::format(" The upstream was last seen {} ago; what it took since is not known.",
+                                            format_age(seconds_between(loss.known_at(), loss.taken_at())))
+                              : " The upstream was not seen at all.";
   if (loss.unknown_partitions() > 0) {
     text += fmt::format(" Unknown: {} of {} partitions.", loss.unknown_partitions(), loss.partitions());
   }
@@ -60,9 +59,10 @@ std::string loss_view(const pb::Loss& loss) {
       ++left_out;
       continue;
     }
-    table.add({printable(topic.stream() + "/" + topic.topic()), format_count(topic.partitions()), messages_text(topic),
-               age_text(topic),
-               topic.has_known_at() ? format_age(seconds_between(topic.known_at(), loss.taken_at())) + " ago" : "never"});
+    table.add(
+        {printable(topic.stream() + "/" + topic.topic()), format_count(topic.partitions()), messages_text(topic),
+         age_text(topic),
+         topic.has_known_at() ? format_age(seconds_between(topic.known_at(), loss.taken_at())) + " ago" : "never"});
   }
   if (shown > 0) text += "\n" + table.to_string();
   if (left_out > 0) text += fmt::format("... and {} topics more; -o json lists all\n", left_out);

@@ -65,7 +65,8 @@ pb::DrillReport to_proto(const replicator::DrillReport& report, const Flags& fla
   }
   out.set_detected_by(report.detected_by);
   *out.mutable_predicted() = replicator::to_proto(report.predicted);
-  out.set_prediction_error(static_cast<std::int64_t>(report.predicted.messages) - static_cast<std::int64_t>(verdict.lost));
+  out.set_prediction_error(static_cast<std::int64_t>(report.predicted.messages) -
+                           static_cast<std::int64_t>(verdict.lost));
   out.set_lost_after(verdict.lost_after);
   out.set_uncertain_arrived(verdict.uncertain_arrived);
   out.set_duplicates(verdict.duplicates);
@@ -115,7 +116,8 @@ std::string drill_view(const pb::DrillReport& report) {
                            report.prediction_error()),
                "     ", "     ");
   text += fmt::format("RTO  {:.3f} s, noticed first by the {}\n", seconds(report.rto_micros()), report.detected_by());
-  for (const auto& phase : report.phases()) text += fmt::format("     {:<12} {:>8.3f} s\n", phase.name(), seconds(phase.micros()));
+  for (const auto& phase : report.phases())
+    text += fmt::format("     {:<12} {:>8.3f} s\n", phase.name(), seconds(phase.micros()));
   text += fmt::format("\nnew primary: {} duplicates, {} out of order, {} damaged, {} of its own lost\n",
                       report.duplicates(), report.out_of_order(), report.damaged(), report.lost_after());
   if (report.uncertain_arrived() > 0) {
@@ -125,7 +127,8 @@ std::string drill_view(const pb::DrillReport& report) {
   if (report.consumers_size() > 0) {
     Table table({"CONSUMER", "POSITION ", "DUPLICATES", "SKIPPED"});
     for (const auto& consumer : report.consumers()) {
-      table.add({consumer.name(), consumer.position(), format_count(consumer.duplicates()), format_count(consumer.skips())});
+      table.add(
+          {consumer.name(), consumer.position(), format_count(consumer.duplicates()), format_count(consumer.skips())});
     }
     text += "\n" + table.to_string();
   }
@@ -144,7 +147,8 @@ void predict(Session& session, const Flags& flags) {
     if (!report) return session.fail(report.error());
     session.streams.out << (flags.output.is_json() ? to_json(report->loss()) : loss_view(report->loss()));
     if (report->loss().unknown_partitions() > 0) session.code = ExitCode::kProblem;
-    if (flags.rpo_messages_max && report->loss().messages() > *flags.rpo_messages_max) session.code = ExitCode::kProblem;
+    if (flags.rpo_messages_max && report->loss().messages() > *flags.rpo_messages_max)
+      session.code = ExitCode::kProblem;
   });
 }
 
@@ -193,7 +197,8 @@ void run(Session& session, const Flags& flags) {
 
 void add_drill(CLI::App& app, Session& session) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* const verb = app.add_subcommand("drill", "Measured rehearsal: kills the upstream, fails over, reports RPO and RTO");
+  CLI::App* const verb =
+      app.add_subcommand("drill", "Measured rehearsal: kills the upstream, fails over, reports RPO and RTO");
   add_output_flags(*verb, flags->output);
   add_admin_flags(*verb, flags->target);
   add_config_flags(*verb, flags->config,
@@ -227,7 +232,8 @@ void add_drill(CLI::App& app, Session& session) {
       "Exit code: 0 all thresholds held; 1 one did not, or something was damaged,\n"
       "duplicated, disordered or skipped; 2 usage; 3 a cluster can't be reached.\n\n"
       "Examples:\n"
-      "  iggy-replicate drill --upstream iggy://u:p@a:8090 --downstream iggy://u:p@b:8090 \\\n"
+      "  iggy-replicate drill --upstream iggy://u:p@a:8090 \\\n"
+      "                       --downstream iggy://u:p@b:8090 \\\n"
       "                       --kill-container iggy-a --max-rpo-seconds 1\n"
       "  iggy-replicate drill --predict\n");
   verb->callback([&session, flags] { run(session, *flags); });

@@ -93,7 +93,8 @@ std::string failback_view(const pb::FailbackReport& report) {
   if (!offsets.empty()) text += "\nOFFSETS ON THE OLD PRIMARY\n" + offsets;
   text += "\n";
   if (!report.export_file().empty()) text += wrap("Exported to " + report.export_file());
-  if (report.purged_size() > 0) text += wrap(fmt::format("Purged on the old primary: {}", fmt::join(report.purged(), ", ")));
+  if (report.purged_size() > 0)
+    text += wrap(fmt::format("Purged on the old primary: {}", fmt::join(report.purged(), ", ")));
   if (!report.reverse_file().empty()) text += wrap("State file of the reverse link: " + report.reverse_file());
   if (report.reverse_file().empty()) text += "Nothing was changed.\n";
   if (report.next_steps_size() > 0) text += "\nNext\n";
@@ -113,8 +114,7 @@ void run(Session& session, const Flags& flags) {
   const bool changes = options.mode != FailbackMode::kReport && !flags.dry_run;
   options.export_folder = flags.export_folder;
   if (options.export_folder.empty() && changes) options.export_folder = loaded->config.state_file + ".orphans";
-  options.reverse_file =
-      flags.reverse_file.empty() ? loaded->config.state_file + ".reverse" : flags.reverse_file;
+  options.reverse_file = flags.reverse_file.empty() ? loaded->config.state_file + ".reverse" : flags.reverse_file;
   if (changes && !flags.yes) {
     replicator::FailbackOptions look = options;
     look.dry_run = true;

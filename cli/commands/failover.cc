@@ -1,5 +1,3 @@
-#include "replicator/failover/offline.h"
-
 #include <algorithm>
 #include <iostream>
 
@@ -7,6 +5,7 @@
 #include "cli/end_view.h"
 #include "cli/output.h"
 #include "replicator/admin/to_proto.h"
+#include "replicator/failover/offline.h"
 
 namespace cli {
 namespace {

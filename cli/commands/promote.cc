@@ -37,10 +37,10 @@ void run(Session& session, const Flags& flags) {
       session.streams.out << (flags.output.is_json() ? to_json(*preview) : end_view(*preview));
       return;
     }
-    if (!flags.yes && !agreed(session, flags.fence.empty()
-                                           ? "End the link for good? The writers are stopped, as you say."
-                                           : "Take " + flags.fence.substr(kUser.size()) +
-                                                 "'s right to send upstream, and end the link for good?")) {
+    if (!flags.yes &&
+        !agreed(session, flags.fence.empty() ? "End the link for good? The writers are stopped, as you say."
+                                             : "Take " + flags.fence.substr(kUser.size()) +
+                                                   "'s right to send upstream, and end the link for good?")) {
       return;
     }
     auto done = client.promote(request);

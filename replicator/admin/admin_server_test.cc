@@ -219,6 +219,41 @@ TEST_F(AdminServerTest, AnErrorOfTheLinkKeepsItsReasonAndHint) {
   EXPECT_EQ(info(status).hint(), "free some");
 }
 
+TEST_F(AdminServerTest, TheEndOfALinkIsAskedForByNameAndAnsweredWhole) {
+  start();
+  commands_.end_report.loss.topics = {{{"orders", "events"}, 2, 1, 137, std::nullopt, 7'000'000}};
+  commands_.end_report.loss.messages = 137;
+  commands_.end_report.undone = {"the disk is full"};
+  {
+    grpc::ClientContext context;
+    pb::FailoverRequest request;
+    request.set_actor("ann@host");
+    pb::EndReport report;
+    ASSERT_TRUE(stub_->Failover(&context, request, &report).ok());
+    EXPECT_EQ(report.verb(), "failover");
+    EXPECT_EQ(report.loss().messages(), 137U);
+    EXPECT_FALSE(report.loss().has_age_micros()) << "unknown is absent";
+    ASSERT_EQ(report.loss().topics_size(), 1);
+    EXPECT_EQ(report.loss().topics(0).unknown_partitions(), 1U);
+    EXPECT_EQ(report.undone_size(), 1);
+  }
+  {
+    grpc::ClientContext context;
+    pb::PromoteRequest request;
+    request.set_actor("ann@host");
+    request.set_still_for_ms(600'001);
+    pb::EndReport report;
+    EXPECT_EQ(stub_->Promote(&context, request, &report).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  {
+    grpc::ClientContext context;
+    pb::EndReport report;
+    EXPECT_EQ(stub_->Failover(&context, pb::FailoverRequest(), &report).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(commands_.calls, (std::vector<std::string>{"failover by ann@host"}));
+}
+
 TEST_F(AdminServerTest, TheLedgerIsFiltered) {
   start();
   state::GapRow open;

@@ -232,7 +232,8 @@ grpc::Status AdminService::Promote(grpc::ServerContext* context, const pb::Promo
   if (request->actor().empty()) return to_status(nobody_asks("promote"));
   constexpr std::uint32_t kStillMax = 600'000;
   if (request->still_for_ms() > kStillMax) {
-    return to_status(invalid("promote", {}, fmt::format("still_for_ms {} is above {}", request->still_for_ms(), kStillMax)));
+    return to_status(
+        invalid("promote", {}, fmt::format("still_for_ms {} is above {}", request->still_for_ms(), kStillMax)));
   }
   EndRequest end;
   end.ending = Ending::kPromote;

@@ -1,5 +1,5 @@
-// The drill's own truth: every message that a cluster acknowledged, on the disk before it counts. Kept outside the link,
-// so that what the link says can be compared with it.
+// The drill's own truth: every message that a cluster acknowledged, on the disk before it counts. Kept outside the
+// link, so that what the link says can be compared with it.
 //
 // A line per message: `partition sequence id digest acknowledged_at` (µs), with `? ` in front when nobody knows whether
 // it was stored. Affinity: any one thread; blocks on the disk.

@@ -229,11 +229,13 @@ base::Status Drill::rehearse() {
   stop_writer_.emplace(stage_.io());
   stop_readers_.emplace(stage_.io());
   writing_ = stage_.begin(writer_->run(upstream, *stop_writer_));
-  for (DrillReader& reader : readers_) reading_.push_back(stage_.begin(reader.run(upstream_for_readers, *stop_readers_)));
+  for (DrillReader& reader : readers_)
+    reading_.push_back(stage_.begin(reader.run(upstream_for_readers, *stop_readers_)));
   options_.say(fmt::format("load: {:.0f} messages a second into {} partitions, {} readers", load_.rate,
                            load_.partitions, load_.readers));
   // The seed decides when it happens.
-  const auto moment = options_.load_for + std::chrono::microseconds((load_.seed * 0x9E3779B97F4A7C15ULL >> 32) % 1'000'000);
+  const auto moment =
+      options_.load_for + std::chrono::microseconds((load_.seed * 0x9E3779B97F4A7C15ULL >> 32) % 1'000'000);
   const auto kill_at = Steady::now() + moment;
   while (Steady::now() < kill_at) {
     if (writing_->wait_for(kLook) == std::future_status::ready) {

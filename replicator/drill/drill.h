@@ -36,14 +36,14 @@ class DrillLink {
 };
 
 struct DrillOptions {
-  std::string id;           // of the streams; letters, digits and dashes
-  std::string folder;       // for the journal; must exist
-  DrillLoadOptions load;    // but for its topic
-  base::Duration load_for = std::chrono::seconds(10);   // before the kill; the seed adds up to a second
-  base::Duration after_for = std::chrono::seconds(3);   // load on the new primary
-  base::Duration give_up = std::chrono::seconds(60);    // for each phase
-  std::function<base::Status()> kill;                   // ends the upstream; returns when it was asked to
-  std::function<void(const std::string&)> say;          // progress, one line
+  std::string id;                                      // of the streams; letters, digits and dashes
+  std::string folder;                                  // for the journal; must exist
+  DrillLoadOptions load;                               // but for its topic
+  base::Duration load_for = std::chrono::seconds(10);  // before the kill; the seed adds up to a second
+  base::Duration after_for = std::chrono::seconds(3);  // load on the new primary
+  base::Duration give_up = std::chrono::seconds(60);   // for each phase
+  std::function<base::Status()> kill;                  // ends the upstream; returns when it was asked to
+  std::function<void(const std::string&)> say;         // progress, one line
 };
 
 struct DrillPhase {
@@ -54,15 +54,16 @@ struct DrillPhase {
 struct DrillReport {
   std::string id;
   DrillVerdict verdict;
-  Loss predicted;                 // by the link, before the failover
-  std::vector<DrillPhase> phases; // RTO is their sum
+  Loss predicted;                  // by the link, before the failover
+  std::vector<DrillPhase> phases;  // RTO is their sum
   std::uint64_t rto_micros = 0;
   std::string detected_by;        // "writer", "link"
   std::string journal;            // path
   std::vector<std::string> left;  // what could not be cleaned up
 };
 
-// Errors end the drill early; what it made is deleted as far as possible. kAlreadyExists: a stream of that name is there.
+// Errors end the drill early; what it made is deleted as far as possible. kAlreadyExists: a stream of that name is
+// there.
 base::Result<DrillReport> run_drill(const Config& config, const DrillOptions& options, DrillLink& link);
 
 // Deletes the streams of a drill on both sides; one sentence for each that could not be deleted.

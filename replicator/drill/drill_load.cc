@@ -199,7 +199,7 @@ base::Task<base::Result<std::string>> DrillReader::move_to(iggy::Client& client)
 }
 
 base::Task<base::Result<std::vector<std::vector<DrillStored>>>> read_drill(iggy::Client& client,
-                                                                          DrillLoadOptions options) {
+                                                                           DrillLoadOptions options) {
   std::vector<std::vector<DrillStored>> all(options.partitions);
   for (std::uint32_t partition = 0; partition < options.partitions; ++partition) {
     for (std::uint64_t next = 0;;) {

@@ -19,9 +19,9 @@ namespace replicator {
 struct DrillLoadOptions {
   base::TopicName topic;
   std::uint32_t partitions = 4;
-  double rate = 500;          // messages per second
-  std::uint32_t size = 200;   // payload bytes; at least 40
-  std::uint32_t batch = 10;   // messages per send
+  double rate = 500;         // messages per second
+  std::uint32_t size = 200;  // payload bytes; at least 40
+  std::uint32_t batch = 10;  // messages per send
   std::uint64_t seed = 1;
   std::uint32_t readers = 2;
 };
@@ -81,6 +81,6 @@ struct DrillStored {
   base::Digest digest;
 };
 base::Task<base::Result<std::vector<std::vector<DrillStored>>>> read_drill(iggy::Client& client,
-                                                                          DrillLoadOptions options);
+                                                                           DrillLoadOptions options);
 
 }  // namespace replicator

@@ -24,11 +24,11 @@ struct DrillVerdict {
   std::uint64_t lost_micros = 0;   // from the acknowledgment of the oldest lost message to the kill: RPO in time
   std::string worst_partition;     // with the most lost messages; empty = none
   std::uint64_t worst_lost = 0;
-  std::uint64_t lost_after = 0;    // acknowledged by the new primary and not there: never expected
+  std::uint64_t lost_after = 0;         // acknowledged by the new primary and not there: never expected
   std::uint64_t uncertain_arrived = 0;  // not acknowledged, and there: no error
-  std::uint64_t duplicates = 0;    // on the new primary
+  std::uint64_t duplicates = 0;         // on the new primary
   std::uint64_t out_of_order = 0;
-  std::uint64_t damaged = 0;       // there, with other content
+  std::uint64_t damaged = 0;  // there, with other content
   std::vector<DrillConsumer> consumers;
 
   // Everything but the loss itself is as it must be.

@@ -33,14 +33,15 @@ using ReadLog = std::function<base::Task<base::Result<base::RecordBatch>>(std::u
 struct LogSide {
   ReadLog read;
   std::uint64_t begin = 0;  // oldest readable offset: what is below it has expired
-  std::uint64_t end = 0;  // next offset after the newest readable message, as pinned; nothing at or above it is looked at
+  std::uint64_t end =
+      0;  // next offset after the newest readable message, as pinned; nothing at or above it is looked at
 };
 
 struct Divergence {
   std::uint64_t up_common = 0, down_common = 0;
-  std::uint64_t lost_upstream = 0;         // copied, and no longer the same at its place on one of the sides
-  std::uint64_t landed_late = 0;           // found somewhere inside the new history
-  std::vector<std::uint64_t> orphans;      // offsets on the old primary, ascending
+  std::uint64_t lost_upstream = 0;     // copied, and no longer the same at its place on one of the sides
+  std::uint64_t landed_late = 0;       // found somewhere inside the new history
+  std::vector<std::uint64_t> orphans;  // offsets on the old primary, ascending
 };
 
 // `row` and `ranges` as the ended link left them; a partition that was never copied has an empty row and no ranges.

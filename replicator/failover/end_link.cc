@@ -92,7 +92,8 @@ base::Task<EndReport> end_link(state::AsyncStore& store, state::LinkRow& link, i
     auto writing = record_downstream(*downstream, clock, marker_options(config, rules, link), options.patience);
     auto written = co_await std::move(writing);
     report.recorded_downstream = written.has_value();
-    if (!written) report.undone.push_back("the link's record downstream does not say so: " + written.error().to_string());
+    if (!written)
+      report.undone.push_back("the link's record downstream does not say so: " + written.error().to_string());
   }
   report.recorded_micros = static_cast<std::uint64_t>((clock.now() - begin).count());
 
@@ -112,9 +113,9 @@ base::Task<EndReport> end_link(state::AsyncStore& store, state::LinkRow& link, i
     report.next_steps.push_back("compare both sides: iggy-replicate verify");
   }
   report.next_steps.push_back("point producers and consumers at the downstream: it is the primary now");
-  report.next_steps.push_back(fmt::format(
-      "when the old primary is back: iggy-replicate failback --state {} --upstream {} --downstream {}",
-      config.state_file, link.upstream, link.downstream));
+  report.next_steps.push_back(
+      fmt::format("when the old primary is back: iggy-replicate failback --state {} --upstream {} --downstream {}",
+                  config.state_file, link.upstream, link.downstream));
   co_return report;
 }
 

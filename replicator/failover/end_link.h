@@ -8,7 +8,8 @@
 // A crash (or a failure) at each step, and what the same verb does when it is repeated:
 //   before 1   nothing happened.
 //   in 1       nothing is recorded: `run` would go on copying; the verb begins anew.
-//   after 2    `run` on this file refuses at once, without asking any cluster. A copy of the file made before still finds
+//   after 2    `run` on this file refuses at once, without asking any cluster. A copy of the file made before still
+//   finds
 //              nothing downstream: the repeated verb writes it. Step 2 does nothing the second time.
 //   after 3    no process of the link ever writes again, with whatever file. Steps 2 and 3 do nothing the second time.
 //   after 4    the same; consumers are synced once more, which never moves one back.

@@ -1,5 +1,6 @@
 // Goal: a link that was ended stays ended, whatever fails or dies on the way, and the verb can be repeated. Method: a
-// broker in memory whose Nth call fails, a store in memory that fails, the verb again, and a process that tries to start.
+// broker in memory whose Nth call fails, a store in memory that fails, the verb again, and a process that tries to
+// start.
 #include "replicator/failover/end_link.h"
 
 #include <gtest/gtest.h>

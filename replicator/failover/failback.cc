@@ -31,14 +31,14 @@ base::Error refused(std::string object, std::string message, std::string hint = 
 
 // What one cluster says of one topic. Empty = the topic is not there.
 struct TopicView {
-  std::vector<state::Incarnation> created;    // by partition
-  std::vector<std::uint64_t> begins, ends;    // readable
+  std::vector<state::Incarnation> created;  // by partition
+  std::vector<std::uint64_t> begins, ends;  // readable
 };
 
 class Failback {
  public:
-  Failback(base::Clock& clock, const Config& config, const FailbackOptions& options,
-           state::SqliteStore& store, Rules rules, iggy::Client& old_primary, iggy::Client& new_primary)
+  Failback(base::Clock& clock, const Config& config, const FailbackOptions& options, state::SqliteStore& store,
+           Rules rules, iggy::Client& old_primary, iggy::Client& new_primary)
       : clock_(clock),
         config_(config),
         options_(options),
@@ -169,7 +169,8 @@ base::Task<base::Result<base::RecordBatch>> Failback::read_old(base::PartitionKe
                                                                std::uint32_t count) {
   auto polling = poll(old_, key, {iggy::PollStrategy::Kind::kOffset, from}, count);
   auto batch = co_await std::move(polling);
-  const bool minted = old_.server().dialect != iggy::Dialect::kLegacy && new_.server().dialect == iggy::Dialect::kLegacy;
+  const bool minted =
+      old_.server().dialect != iggy::Dialect::kLegacy && new_.server().dialect == iggy::Dialect::kLegacy;
   if (batch && minted) {
     for (base::Record& record : batch->records) {
       if (record.id.is_zero()) record.id = base::mint_id(link_.id, key, record.offset);
@@ -321,10 +322,10 @@ base::Status Failback::note() {
   event.at = clock_.wall_micros();
   event.kind = "failback";
   event.actor = options_.actor;
-  event.detail = fmt::format("{}: {} orphans on the old primary{}; the reverse link's state file is {}",
-                             options_.mode == FailbackMode::kKeep ? "keep" : "rebuild", report_.orphans,
-                             report_.export_file.empty() ? "" : ", exported to " + report_.export_file,
-                             options_.reverse_file);
+  event.detail =
+      fmt::format("{}: {} orphans on the old primary{}; the reverse link's state file is {}",
+                  options_.mode == FailbackMode::kKeep ? "keep" : "rebuild", report_.orphans,
+                  report_.export_file.empty() ? "" : ", exported to " + report_.export_file, options_.reverse_file);
   state::Transaction transaction;
   transaction.events.push_back(std::move(event));
   auto applied = store_.apply(transaction);
@@ -415,8 +416,9 @@ std::string shell(const std::string& word) { return "'" + word + "'"; }
 std::vector<std::string> Failback::next_steps() const {
   std::vector<std::string> steps;
   if (options_.mode == FailbackMode::kReport || options_.dry_run) {
-    steps.push_back("decide: --as keep (the new history is appended after the orphans) or --as rebuild (the old "
-                    "primary's topics are purged and copied anew)");
+    steps.push_back(
+        "decide: --as keep (the new history is appended after the orphans) or --as rebuild (the old "
+        "primary's topics are purged and copied anew)");
     return steps;
   }
   std::string command = fmt::format("iggy-replicate run --state {} --upstream {} --downstream {}",
@@ -444,8 +446,8 @@ base::Result<FailbackReport> failback(const Config& config, const FailbackOption
     return refused(options.reverse_file, "the reverse link's state file is there already",
                    "start `run` with it; remove it only when no reverse link has ever run with it");
   }
-  auto opened = state::SqliteStore::open(config.state_file,
-                                         writes ? state::OpenMode::kReadWrite : state::OpenMode::kReadOnly);
+  auto opened =
+      state::SqliteStore::open(config.state_file, writes ? state::OpenMode::kReadWrite : state::OpenMode::kReadOnly);
   if (!opened) return std::move(opened).error();
   auto link = (*opened)->link();
   if (!link) return std::move(link).error();

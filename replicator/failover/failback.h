@@ -14,7 +14,8 @@
 // A crash at each step, and the same verb again:
 //   1, 2   as if nothing had happened; a file `….part` may lie there
 //   3      the same; the orphans are exported once more, into a file of another name
-//   4      some topics are empty: nothing is an orphan there any more, the export of the first time is complete. The rest
+//   4      some topics are empty: nothing is an orphan there any more, the export of the first time is complete. The
+//   rest
 //          is exported again and purged
 //   5      the reverse file is there, or it is not
 // When the reverse file is there, the verb refuses: the reverse link may run already.
@@ -45,8 +46,8 @@ struct FailbackOptions {
 };
 
 struct PartitionDivergence {
-  base::PartitionKey key;      // on the old primary
-  base::TopicName downstream;  // on the new one
+  base::PartitionKey key;               // on the old primary
+  base::TopicName downstream;           // on the new one
   bool on_old = false, on_new = false;  // the partition is there
   Divergence found;
   std::uint64_t old_end = 0, new_end = 0;  // pinned
@@ -66,8 +67,8 @@ struct FailbackReport {
 };
 
 // `config` is that of the ended link: upstream_url is the old primary, downstream_url the new one. Errors:
-// kInvalidArgument (the link has not ended; the reverse file is there; the old primary still grows), kFenced (the record
-// on the new primary does not say promoted), kWrongLink, those of the connections and of the state file.
+// kInvalidArgument (the link has not ended; the reverse file is there; the old primary still grows), kFenced (the
+// record on the new primary does not say promoted), kWrongLink, those of the connections and of the state file.
 base::Result<FailbackReport> failback(const Config& config, const FailbackOptions& options);
 
 }  // namespace replicator

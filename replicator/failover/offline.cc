@@ -15,9 +15,9 @@ base::Task<EndReport> end_with(iggy::Client& client, base::Clock& clock, state::
                                const Config& config, const Rules& rules, EndLinkOptions options) {
   auto connecting = connect_for(client, clock, kPatience);
   auto connected = co_await std::move(connecting);
-  auto ending = end_link(store, link, connected ? &client : nullptr,
-                         connected ? std::string() : connected.error().to_string(), clock, config, rules,
-                         std::move(options));
+  auto ending =
+      end_link(store, link, connected ? &client : nullptr, connected ? std::string() : connected.error().to_string(),
+               clock, config, rules, std::move(options));
   auto report = co_await std::move(ending);
   auto closing = client.close();
   co_await std::move(closing);

@@ -26,9 +26,9 @@ base::Error failed(const std::string& path, const char* what) {
 
 std::string base64(base::ByteView bytes) {
   std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');  // and the terminator that EVP_EncodeBlock writes
-  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                     reinterpret_cast<const unsigned char*>(bytes.data()),
-                                     static_cast<int>(bytes.size()));
+  const int length =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
   text.resize(static_cast<std::size_t>(length));
   return text;
 }

@@ -416,10 +416,9 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   Slot& slot = slots_[wanted.key];
   slot.source = std::make_unique<IggySource>(*upstream_.client, watcher(upstream_, wanted.key.topic), wanted.key,
                                              sink_legacy && !source_legacy ? link_.id : std::string());
-  slot.sink =
-      std::make_unique<IggySink>(clock_, *downstream_.client, watcher(downstream_, wanted.downstream),
-                                 wanted.downstream, wanted.key.partition, config_.batch_bytes, config_.fence_timeout,
-                                 [this] { return !ending_ && (!marker_ || marker_->may_send()); });
+  slot.sink = std::make_unique<IggySink>(
+      clock_, *downstream_.client, watcher(downstream_, wanted.downstream), wanted.downstream, wanted.key.partition,
+      config_.batch_bytes, config_.fence_timeout, [this] { return !ending_ && (!marker_ || marker_->may_send()); });
   slot.pipeline =
       std::make_unique<PartitionPipeline>(io_, clock_, wanted.key, wanted.downstream, *slot.source, *slot.sink, store_,
                                           *committer_, budget_, options, std::move(row));

@@ -183,8 +183,8 @@ base::Task<void> Supervisor::finish_ending(bool drained) {
   std::unique_ptr<iggy::Client> another;
   base::Status reachable = base::ok();
   if (!usable) {
-    another = iggy::make_client(io_, clock_, *iggy::parse_connection_string(config_.downstream_url),
-                                client_options(config_));
+    another =
+        iggy::make_client(io_, clock_, *iggy::parse_connection_string(config_.downstream_url), client_options(config_));
     auto connecting = connect_for(*another, clock_, options.patience);
     reachable = co_await std::move(connecting);
   }
@@ -201,10 +201,11 @@ base::Task<void> Supervisor::finish_ending(bool drained) {
   }
   state_detail_ = "ended by " + ending_->actor;
   for (const std::string& undone : report.undone) spdlog::error("{}", undone);
-  spdlog::warn("link {} has ended: nothing is written downstream since {:.0f} ms, recorded after {:.0f} ms; the "
-               "downstream lacks {}",
-               link_.id, static_cast<double>(stopped) / 1e3, static_cast<double>(report.recorded_micros) / 1e3,
-               in_words(report.loss));
+  spdlog::warn(
+      "link {} has ended: nothing is written downstream since {:.0f} ms, recorded after {:.0f} ms; the "
+      "downstream lacks {}",
+      link_.id, static_cast<double>(stopped) / 1e3, static_cast<double>(report.recorded_micros) / 1e3,
+      in_words(report.loss));
   end_report_ = std::move(report);
   for (const auto& promise : std::exchange(end_waiters_, {})) promise->set_value(*end_report_);
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "base/clock.h"
+#include "base/result.h"
 #include "replicator/model/fault.h"
 #include "replicator/model/loss.h"
 #include "state/store.h"
@@ -27,9 +27,9 @@ enum class Ending : std::uint8_t {
 
 struct EndRequest {
   Ending ending = Ending::kFailover;
-  std::string actor;     // user@host
-  bool dry_run = false;  // says what would be lost, and changes nothing
-  std::string fence_user;                              // kPromote: whose right to send is taken upstream; empty = nobody's
+  std::string actor;       // user@host
+  bool dry_run = false;    // says what would be lost, and changes nothing
+  std::string fence_user;  // kPromote: whose right to send is taken upstream; empty = nobody's
   base::Duration still_for = std::chrono::seconds(5);  // kPromote: how long the upstream's ends must not move
 };
 
@@ -50,8 +50,9 @@ struct EndReport {
   std::vector<std::string> next_steps;  // commands and sentences for a person
 };
 
-// Thread-safe. Blocks up to 10 s, end_link() up to a minute more than still_for. Errors: kInvalidArgument (no such partition, exit not of this fault, glob matches
-// nothing), kStateUnavailable (nothing was changed), kStopped, kTimeout.
+// Thread-safe. Blocks up to 10 s, end_link() up to a minute more than still_for. Errors: kInvalidArgument (no such
+// partition, exit not of this fault, glob matches nothing), kStateUnavailable (nothing was changed), kStopped,
+// kTimeout.
 class Commands {
  public:
   virtual ~Commands() = default;

@@ -26,7 +26,8 @@ void add(Sum& sum, const Part& part, bool first) {
   }
   sum.messages += *part.messages;
   const bool known_so_far = first || sum.micros;
-  sum.micros = known_so_far && part.micros ? std::optional(std::max(sum.micros.value_or(0), *part.micros)) : std::nullopt;
+  sum.micros =
+      known_so_far && part.micros ? std::optional(std::max(sum.micros.value_or(0), *part.micros)) : std::nullopt;
   sum.known_at = sum.known_at == 0 ? part.known_at : std::min(sum.known_at, part.known_at);
 }
 
