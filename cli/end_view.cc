@@ -39,7 +39,8 @@ std::string loss_view(const pb::Loss& loss) {
   if (loss.messages() == 0 && loss.unknown_partitions() == 0) {
     text = "Nothing that was seen upstream is missing downstream.";
   } else {
-    text = fmt::format("Missing downstream: {} messages, at most the newest {}.", messages_text(loss), age_text(loss));
+    text = fmt::format("Missing downstream: {} messages, {}.", messages_text(loss),
+                       loss.has_age_micros() ? "of the newest " + age_text(loss) + " at most" : "of unknown age");
     if (!loss.worst_partition().empty()) {
       text += fmt::format(" Most in {}: {}.", loss.worst_partition(), format_count(loss.worst_messages()));
     }

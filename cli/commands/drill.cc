@@ -117,7 +117,7 @@ std::string drill_view(const pb::DrillReport& report) {
                "     ", "     ");
   text += fmt::format("RTO  {:.3f} s, noticed first by the {}\n", seconds(report.rto_micros()), report.detected_by());
   for (const auto& phase : report.phases())
-    text += fmt::format("     {:<12} {:>8.3f} s\n", phase.name(), seconds(phase.micros()));
+    text += fmt::format("     {:<14} {:>8.3f} s\n", phase.name(), seconds(phase.micros()));
   text += fmt::format("\nnew primary: {} duplicates, {} out of order, {} damaged, {} of its own lost\n",
                       report.duplicates(), report.out_of_order(), report.damaged(), report.lost_after());
   if (report.uncertain_arrived() > 0) {

@@ -273,6 +273,17 @@ base::Status Drill::fail_over_and_move() {
   phase("predict");
   RETURN_IF_ERROR(link_.fail_over());
   phase("fail over");
+  // Consumers before producers: one that had read what is lost stands ahead of the new primary's end, and goes back to
+  // it while that end is still the link's.
+  iggy::Client& for_readers = stage_.client(config_.downstream_url);
+  auto readers_connected = stage_.on(for_readers.connect());
+  if (!readers_connected) return std::move(readers_connected).error();
+  for (DrillReader& reader : readers_) {
+    auto moved = stage_.on(reader.move_to(for_readers));
+    if (!moved) return std::move(moved).error();
+    report_.verdict.consumers.push_back({reader.name(), *moved, 0, 0});
+  }
+  phase("move consumers");
   for (std::uint32_t partition = 0; partition < load_.partitions; ++partition) {
     first_after_.push_back(writer_->next_sequence(partition));
   }
@@ -289,15 +300,9 @@ base::Status Drill::fail_over_and_move() {
   }));
   phase("first read");
 
-  iggy::Client& for_readers = stage_.client(config_.downstream_url);
-  auto readers_connected = stage_.on(for_readers.connect());
-  if (!readers_connected) return std::move(readers_connected).error();
   stop_writer_.emplace(stage_.io());
   stop_readers_.emplace(stage_.io());
   for (DrillReader& reader : readers_) {
-    auto moved = stage_.on(reader.move_to(for_readers));
-    if (!moved) return std::move(moved).error();
-    report_.verdict.consumers.push_back({reader.name(), *moved, 0, 0});
     reading_.push_back(stage_.begin(reader.run(for_readers, *stop_readers_)));
   }
   writing_ = stage_.begin(writer_->run(downstream, *stop_writer_));

@@ -1,8 +1,8 @@
 // A measured rehearsal of a disaster: load on the upstream, the upstream is killed, the link is failed over, clients
 // move to the downstream, and a journal that the link knows nothing of says what was lost and how long it took.
 //
-//   load ─▶ kill ─▶ detected ─▶ predicted ─▶ failed over ─▶ first acknowledged write ─▶ first correct read ─▶ verify
-//           └────────────────────────────── RTO ──────────────────────────────────────┘
+//   load ─▶ kill ─▶ detected ─▶ predicted ─▶ failed over ─▶ consumers moved ─▶ first acknowledged write ─▶
+//           first correct read ─▶ verify          RTO: from the kill to the first correct read
 //
 // It runs a link of its own (DrillLink), because a failover ends a link for good: the one that protects production must
 // still be there afterwards. Its stream is its own as well: it refuses a stream that is there already, and deletes what
@@ -47,7 +47,7 @@ struct DrillOptions {
 };
 
 struct DrillPhase {
-  std::string name;  // "detect", "predict", "fail over", "first write", "first read"
+  std::string name;  // "detect", "predict", "fail over", "move consumers", "first write", "first read"
   std::uint64_t micros = 0;
 };
 

@@ -17,8 +17,10 @@ namespace replicator {
 
 namespace {
 
-// An end of the link gives what is in flight this long, twice: as it is, and with the upstream closed.
-constexpr base::Duration kEndingDrain = std::chrono::milliseconds(300);
+// An end of the link gives what is in flight so long as it is, and so long with the upstream closed: mostly it is a
+// poll of a dead one that is waited for, and then only sends are left.
+constexpr base::Duration kEndingDrain = std::chrono::milliseconds(100);
+constexpr base::Duration kEndingSends = std::chrono::milliseconds(500);
 
 // The process "<hex>@host:pid" of this host runs, and runs this program: a number alone may have found another owner.
 bool still_runs(std::string_view process) {
@@ -444,7 +446,7 @@ base::Task<void> Supervisor::stop_in_order() {
     for (auto& [topic, watcher] : upstream_.watchers) watcher->stop();
     auto closing = upstream_.client->close();
     co_await std::move(closing);
-    auto once_more = base::wait_until(clock_, drained, clock_.now() + kEndingDrain);
+    auto once_more = base::wait_until(clock_, drained, clock_.now() + kEndingSends);
     co_await std::move(once_more);
   }
   if (!drained.is_set()) spdlog::warn("drain_timeout is over: sends in flight are left unresolved");
@@ -465,7 +467,7 @@ base::Task<void> Supervisor::stop_in_order() {
   co_await std::move(asked);
   lease_stop_.set();
   if (in_order && marker_ && marker_->generation() != 0) {
-    const base::Duration patience = ending_ ? kEndingDrain : std::chrono::seconds(2);
+    const base::Duration patience = ending_ ? kEndingSends : std::chrono::seconds(2);
     auto ending = base::wait_until(clock_, lease_ended_, clock_.now() + patience);
     co_await std::move(ending);
   }
