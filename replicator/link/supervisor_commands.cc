@@ -117,7 +117,7 @@ base::Task<base::Result<CommandOutcome>> Supervisor::do_resolve(base::PartitionK
 base::Task<base::Result<CommandOutcome>> Supervisor::retry_missing(const MissingPartition& missing, Exit exit,
                                                                    std::string actor, bool dry_run) {
   const std::string name = missing.key.to_string();
-  const FaultInfo& fault = info(missing.permission ? FaultKind::kPermission : FaultKind::kTargetMissing);
+  const FaultInfo& fault = info(missing.fault);
   if (exit != Exit::kRetry) {
     co_return base::Error(base::ErrorCode::kInvalidArgument, "resolve", name,
                           fmt::format("'{}' is no exit of {}", to_string(exit), fault.name));
