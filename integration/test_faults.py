@@ -127,8 +127,7 @@ def test_upstream_lost_its_tail_and_nothing_was_issued_again(lab):
     old = digests(read(downstream)[0])
     upstream.control(f"lose-tail {PLACE} 0 50")
     wait_event(appliance, "upstream_lost", "lost 50 messages", "450 to 500")
-    row = row_of(appliance)
-    assert row["phase"] == "PHASE_BEHIND" and "ends at 450" in row["waits_for"]
+    wait_row(appliance, "it waits", lambda row: row["phase"] == "PHASE_BEHIND" and "ends at 450" in row["waits_for"])
     assert_same(downstream, old)
     # A restart finds the same, and says it again at most once.
     assert appliance.stop() == 0
@@ -591,8 +590,8 @@ def test_state_folder_is_full(lab):
         wait_until("status says that the state file can't be written", lambda: appliance.ask("status")["link"]["store_error"])
         row = wait_row(appliance, "copying stops", lambda row: "the state file" in row["waits_for"])
         assert "full" in row["waits_for"] or "full" in appliance.ask("status")["link"]["store_error"]
-        status = lab.call([REPLICATE, "status", "--admin", appliance.find_admin()])
-        assert status.returncode == 1 and "state file" in status.stdout, status.stdout
+        words = [REPLICATE, "status", "--admin", appliance.find_admin()]
+        wait_until("status ends with 1", lambda: lab.call(words).returncode == 1 and "state file" in lab.call(words).stdout)
         stopped_at = int(row_of(appliance)["acked"])
         assert stopped_at < 6100, "what can not be committed is not sent for ever"
         write(upstream, 100, seed=7)
