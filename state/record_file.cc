@@ -98,7 +98,7 @@ base::Result<std::string> save_record(const std::string& folder, const base::Par
   std::memcpy(bytes.data(), text.data(), text.size());
   if (!record.body.empty()) std::memcpy(bytes.data() + text.size(), record.body.data(), record.body.size());
 
-  const std::string target = path + "/" + std::to_string(record.offset) + "-" + digest.substr(0, 8) + ".record";
+  std::string target = path + "/" + std::to_string(record.offset) + "-" + digest.substr(0, 8) + ".record";
   const std::string temporary = target + ".new";
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return failed(temporary, "can't make");
