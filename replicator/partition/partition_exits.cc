@@ -13,7 +13,6 @@ namespace replicator {
 namespace {
 constexpr std::string_view kPolicy = "policy";  // the actor of what was decided in the configuration
 constexpr std::string_view kSkip = "skip", kReplaying = "replaying", kReplayed = "replayed";
-constexpr base::Duration kFlushPatience = std::chrono::seconds(5);
 }  // namespace
 
 base::Task<base::Status> PartitionPipeline::resolve(Exit exit, std::string actor) {
@@ -209,9 +208,12 @@ base::Task<base::Status> PartitionPipeline::skip_record(base::Record record, std
 
 // Leaves out the first queued message while copying, and goes on. Nothing when that is done or may be tried again.
 base::Task<std::optional<base::Error>> PartitionPipeline::skip_first(std::string reason) {
-  auto flushing = committer_.flush(key_, clock_.now() + kFlushPatience);
-  if (!co_await std::move(flushing)) co_return std::nullopt;
-  if (stale_) co_return std::nullopt;
+  // The watermark moves over it: what stands below must be durable first, and flushed where that was promised.
+  if (positions_.committed() != positions_.acked()) {
+    auto waiting = base::wait_until(clock_, committed_, clock_.now() + kLookInterval);
+    co_await std::move(waiting);
+    co_return std::nullopt;
+  }
   const base::Record record = outgoing_.front();
   auto skipping = skip_record(record, std::move(reason), std::nullopt);
   auto skipped = co_await std::move(skipping);
@@ -329,6 +331,9 @@ base::Task<base::Status> PartitionPipeline::replay_one(state::GapRow gap) {
     co_return co_await std::move(giving_up);
   }
   if (failed) co_return std::move(*failed);
+  auto flushing = sink_.flush();
+  auto flushed = co_await std::move(flushing);
+  CO_RETURN_IF_ERROR(flushed);
   auto taking = turn_.take();
   const auto held = co_await std::move(taking);
   state::Transaction transaction;

@@ -11,10 +11,6 @@
 
 namespace replicator {
 
-namespace {
-constexpr base::Duration kLookInterval = std::chrono::seconds(1);  // no wait is longer without a look
-}  // namespace
-
 base::Task<void> PartitionPipeline::run() {
   while (!stop_.is_set()) {
     wake_.reset();
@@ -31,6 +27,7 @@ base::Task<void> PartitionPipeline::run() {
     if (row_ && row_->fault.active() && !decision_) {
       auto choosing = choose_by_policy();
       if (co_await std::move(choosing)) continue;
+      enter(Phase::kFault, row_->fault.detail + policy_note_);  // counting may have to wait for an end
       auto counting = count_both_sides();
       co_await std::move(counting);
       auto waiting = wait_for_operator(Phase::kFault, row_->fault.detail + policy_note_);

@@ -32,6 +32,9 @@
 
 namespace replicator {
 
+inline constexpr base::Duration kLookInterval =
+    std::chrono::seconds(1);  // no wait of the loop is longer without a look
+
 // What this process has copied, for the receipt of a run.
 struct PipelineTally {
   std::optional<std::uint64_t> first;  // upstream offset of the first message

@@ -9,7 +9,6 @@
 namespace replicator {
 
 namespace {
-constexpr base::Duration kLookInterval = std::chrono::seconds(1);
 constexpr std::uint64_t kCountMax = 10'000;  // more messages per request gain nothing (measured on both servers)
 }  // namespace
 

@@ -125,6 +125,35 @@ TEST(PipelineFlush, AnAdoptedTailIsFlushedBeforeItIsCommitted) {
   w.expect_equal();
 }
 
+TEST(PipelineFlush, WhatStandsBeforeALeftOutMessageIsFlushedBeforeTheWatermarkPassesIt) {
+  FlushWorld w;
+  w.options.invalid_records = {true, ""};
+  w.options.flush_interval = 2s;
+  w.link.up.produce(0, 60);
+  w.start();
+  w.sink().invalid = w.link.up.at(0).log[30].body;
+  for (int i = 0; i < 10'000 && (!w.link.row() || w.link.row()->watermark <= 30); ++i) w.link.pass(5ms);
+  ASSERT_GT(w.link.row()->watermark, 30U);
+  EXPECT_GE(w.link.down.at(0).saved, 30U);
+  EXPECT_TRUE(w.caught_up());
+  EXPECT_EQ(w.link.down.at(0).log.size(), 59U);
+  EXPECT_EQ(w.link.row()->counters.skipped, 1U);
+}
+
+TEST(PipelineFlush, AReplayIsFlushedBeforeItsRowIsClosed) {
+  FlushWorld w;
+  w.options.invalid_records = {true, ""};
+  w.link.up.produce(0, 20);
+  w.start();
+  w.sink().invalid = w.link.up.at(0).log[7].body;
+  EXPECT_TRUE(w.caught_up());
+  w.sink().invalid.clear();
+  EXPECT_TRUE(w.link.run(w.appliance->pipeline().replay({w.link.gaps().at(0)}, "ada@host")));
+  for (int i = 0; i < 1000 && w.link.gaps().at(0).resolved_as != "replayed"; ++i) w.link.pass(5ms);
+  EXPECT_EQ(w.link.gaps().at(0).resolved_as, "replayed");
+  EXPECT_EQ(w.link.down.at(0).saved, 20U);
+}
+
 TEST(PipelineFlush, AStopFlushesWhatWasAcked) {
   FlushWorld w;
   w.link.up.produce(0, 100);
