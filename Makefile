@@ -52,7 +52,7 @@ lint-tidy: build
 asan: setup ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(CONFIGURE) asan
 	@$(BUILD) build/asan --parallel $(JOBS)
-	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) build/asan -LE 'integration|docker'
+	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) build/asan -LE 'integration|docker|deploy'
 
 # Only these, and none with gRPC inside: its package is not instrumented. A test is named as its target.
 tsan: setup ## the tests with label `threads` under ThreadSanitizer

@@ -31,9 +31,11 @@ container() { echo "${project}_$1_1"; }
 take_down() {
   local code=$?
   if ((code != 0)); then compose logs --tail 30 appliance >&2 || true; fi
+  rm -rf "$scratch"
   compose down --volumes --timeout 5 >/dev/null 2>&1 || true
   exit "$code"
 }
+scratch=$(mktemp -d)
 trap take_down EXIT
 
 # wait_until SECONDS WHAT COMMAND…: asks again and again; the deadline is a failure.
@@ -88,9 +90,9 @@ docker kill "$(container upstream)" >/dev/null
 killed=$SECONDS killed_at=$(date +%s.%N) # after it: the time that it cost is an upper bound
 wait_until 30 "the lag is unknown" lag_is unknown
 say "   Seen: the lag was $before messages, and is unknown now."
-journal_of first >"/tmp/$project.journal"
-downstream_digests >"/tmp/$project.downstream"
-docker/rpo.py "/tmp/$project.journal" "/tmp/$project.downstream" "$killed_at"
+journal_of first >"$scratch/first"
+downstream_digests >"$scratch/downstream"
+docker/rpo.py "$scratch/downstream" --killed-at "$killed_at" "$scratch/first"
 docker start "$(container upstream)" >/dev/null
 wait_until 120 "the writer is done" writer_done first
 wait_until 120 "the link has caught up" lag_is 0
@@ -118,5 +120,7 @@ wait_until 120 "the link has caught up" lag_is 0
 compare || fail "the sides differ after the pause"
 
 replicate events | tail -n 12
-rm -f "/tmp/$project.journal" "/tmp/$project.downstream"
+for name in first second third; do journal_of "$name" >"$scratch/$name"; done
+downstream_digests >"$scratch/downstream"
+docker/rpo.py "$scratch/downstream" "$scratch/first" "$scratch/second" "$scratch/third" || fail "acknowledged messages are lost"
 say "Done: three disasters, nothing lost that the upstream still had, nothing twice, nothing out of order."

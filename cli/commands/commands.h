@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "cli/admin_client.h"
 #include "cli/app.h"
+#include "cli/output.h"
 
 namespace cli {
 
@@ -51,6 +52,38 @@ std::string actor();
 
 // Prints what a command did (or would do) and to which partitions.
 void show_outcome(Session& session, const OutputFlags& output, const pb::CommandResponse& response, bool dry_run);
+
+struct Consent {
+  bool yes = false;
+  bool dry_run = false;
+};
+void add_consent_flags(CLI::App& verb, Consent& consent);
+
+// Shows what `request` would do (after `before`, where somebody is asked), asks `question`, and does it.
+template <class Request>
+void ask_and_do(Session& session, const OutputFlags& output, const Consent& consent, AdminClient& client,
+                Request request, base::Result<pb::CommandResponse> (AdminClient::*command)(const Request&),
+                const std::string& question, const std::string& before = {}) {
+  request.set_actor(actor());
+  request.set_dry_run(true);
+  auto preview = (client.*command)(request);
+  if (!preview) return session.fail(preview.error());
+  if (consent.dry_run) return show_outcome(session, output, *preview, true);
+  if (!consent.yes) {
+    session.streams.out << before << wrap(preview->what());
+    auto agreed = confirm(session, question);
+    if (!agreed) return session.fail(agreed.error());
+    if (!*agreed) {
+      session.streams.out << "nothing was changed\n";
+      session.code = ExitCode::kProblem;
+      return;
+    }
+  }
+  request.set_dry_run(false);
+  auto done = (client.*command)(request);
+  if (!done) return session.fail(done.error());
+  show_outcome(session, output, *done, false);
+}
 
 void add_run(CLI::App& app, Session& session);
 void add_check(CLI::App& app, Session& session);

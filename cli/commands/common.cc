@@ -52,6 +52,11 @@ std::string actor() {
   return fmt::format("{}@{}", user, host);
 }
 
+void add_consent_flags(CLI::App& verb, Consent& consent) {
+  verb.add_flag("-y,--yes", consent.yes, "Do not ask");
+  verb.add_flag("--dry-run", consent.dry_run, "Say what would be done, and do nothing");
+}
+
 void show_outcome(Session& session, const OutputFlags& output, const pb::CommandResponse& response, bool dry_run) {
   if (output.is_json()) {
     session.streams.out << to_json(response);

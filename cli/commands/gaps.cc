@@ -1,7 +1,6 @@
 #include <iostream>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
 #include "cli/views.h"
 
 namespace cli {
@@ -27,33 +26,14 @@ struct ReplayFlags {
   AdminTarget target;
   OutputFlags output;
   std::vector<std::int64_t> ids;
-  bool yes = false;
-  bool dry_run = false;
+  Consent consent;
 };
 
 void replay(Session& session, const ReplayFlags& flags) {
   with_client(session, flags.target, [&](AdminClient& client) {
     pb::ReplayGapsRequest request;
     for (const std::int64_t id : flags.ids) request.add_gap_ids(id);
-    request.set_actor(actor());
-    request.set_dry_run(true);
-    auto preview = client.replay(request);
-    if (!preview) return session.fail(preview.error());
-    if (flags.dry_run) return show_outcome(session, flags.output, *preview, true);
-    if (!flags.yes) {
-      session.streams.out << wrap(preview->what());
-      auto agreed = confirm(session, "Send them?");
-      if (!agreed) return session.fail(agreed.error());
-      if (!*agreed) {
-        session.streams.out << "nothing was changed\n";
-        session.code = ExitCode::kProblem;
-        return;
-      }
-    }
-    request.set_dry_run(false);
-    auto done = client.replay(request);
-    if (!done) return session.fail(done.error());
-    show_outcome(session, flags.output, *done, false);
+    ask_and_do(session, flags.output, flags.consent, client, std::move(request), &AdminClient::replay, "Send them?");
   });
 }
 
@@ -63,8 +43,7 @@ void add_replay(CLI::App& gaps, Session& session) {
   add_admin_flags(*verb, flags->target);
   add_output_flags(*verb, flags->output);
   verb->add_option("ID", flags->ids, "Rows of the ledger; without any, all that were skipped");
-  verb->add_flag("-y,--yes", flags->yes, "Do not ask");
-  verb->add_flag("--dry-run", flags->dry_run, "Say what would be done, and do nothing");
+  add_consent_flags(*verb, flags->consent);
   verb->footer(
       "Each message is read from the upstream, or from its export when the upstream\n"
       "no longer holds it, and appended to its partition: it stands later there than\n"

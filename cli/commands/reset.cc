@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
 #include "replicator/admin/to_proto.h"
 #include "replicator/model/partition_glob.h"
 
@@ -15,8 +14,7 @@ struct Flags {
   OutputFlags output;
   std::string partition;
   std::uint64_t offset = 0;
-  bool yes = false;
-  bool dry_run = false;
+  Consent consent;
 };
 
 void run(Session& session, const Flags& flags) {
@@ -26,25 +24,8 @@ void run(Session& session, const Flags& flags) {
     pb::ResetRequest request;
     *request.mutable_id() = replicator::to_proto(*key);
     request.set_upstream_offset(flags.offset);
-    request.set_actor(actor());
-    request.set_dry_run(true);
-    auto preview = client.reset(request);
-    if (!preview) return session.fail(preview.error());
-    if (flags.dry_run) return show_outcome(session, flags.output, *preview, true);
-    if (!flags.yes) {
-      session.streams.out << wrap(preview->what());
-      auto agreed = confirm(session, fmt::format("Reset {} to upstream offset {}?", flags.partition, flags.offset));
-      if (!agreed) return session.fail(agreed.error());
-      if (!*agreed) {
-        session.streams.out << "nothing was changed\n";
-        session.code = ExitCode::kProblem;
-        return;
-      }
-    }
-    request.set_dry_run(false);
-    auto done = client.reset(request);
-    if (!done) return session.fail(done.error());
-    show_outcome(session, flags.output, *done, false);
+    ask_and_do(session, flags.output, flags.consent, client, std::move(request), &AdminClient::reset,
+               fmt::format("Reset {} to upstream offset {}?", flags.partition, flags.offset));
   });
 }
 
@@ -57,8 +38,7 @@ void add_reset(CLI::App& app, Session& session) {
   add_output_flags(*verb, flags->output);
   verb->add_option("PARTITION", flags->partition, "stream/topic/partition")->required();
   verb->add_option("--to", flags->offset, "Next upstream offset to copy")->required();
-  verb->add_flag("-y,--yes", flags->yes, "Do not ask");
-  verb->add_flag("--dry-run", flags->dry_run, "Say what would be done, and do nothing");
+  add_consent_flags(*verb, flags->consent);
   verb->footer(
       "Back: messages are copied again, after what is there downstream. Forward:\n"
       "messages are left out, and the ledger says which. Shows what it means, asks,\n"

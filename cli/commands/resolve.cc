@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "cli/commands/commands.h"
-#include "cli/output.h"
 #include "cli/views.h"
 #include "replicator/admin/to_proto.h"
 #include "replicator/model/partition_glob.h"
@@ -17,8 +16,7 @@ struct Flags {
   OutputFlags output;
   std::string partition;
   std::string exit;
-  bool yes = false;
-  bool dry_run = false;
+  Consent consent;
 };
 
 // Without --as: what is wrong, and which ways out there are.
@@ -47,25 +45,9 @@ void run(Session& session, const Flags& flags) {
     pb::ResolveRequest request;
     *request.mutable_id() = replicator::to_proto(*key);
     request.set_exit(flags.exit);
-    request.set_actor(actor());
-    request.set_dry_run(true);
-    auto preview = client.resolve(request);
-    if (!preview) return session.fail(preview.error());
-    if (flags.dry_run) return show_outcome(session, flags.output, *preview, true);
-    if (!flags.yes) {
-      session.streams.out << fault_view(partition, found->taken_at()) << "\n" << wrap(preview->what());
-      auto agreed = confirm(session, fmt::format("Resolve {} as {}?", flags.partition, flags.exit));
-      if (!agreed) return session.fail(agreed.error());
-      if (!*agreed) {
-        session.streams.out << "nothing was changed\n";
-        session.code = ExitCode::kProblem;
-        return;
-      }
-    }
-    request.set_dry_run(false);
-    auto done = client.resolve(request);
-    if (!done) return session.fail(done.error());
-    show_outcome(session, flags.output, *done, false);
+    ask_and_do(session, flags.output, flags.consent, client, std::move(request), &AdminClient::resolve,
+               fmt::format("Resolve {} as {}?", flags.partition, flags.exit),
+               fault_view(partition, found->taken_at()) + "\n");
   });
 }
 
@@ -78,8 +60,7 @@ void add_resolve(CLI::App& app, Session& session) {
   add_output_flags(*verb, flags->output);
   verb->add_option("PARTITION", flags->partition, "stream/topic/partition")->required();
   verb->add_option("--as", flags->exit, "The exit to take; without it, the fault and its exits are shown");
-  verb->add_flag("-y,--yes", flags->yes, "Do not ask");
-  verb->add_flag("--dry-run", flags->dry_run, "Say what would be done, and do nothing");
+  add_consent_flags(*verb, flags->consent);
   verb->footer(
       "Shows what the exit means, asks, and records who did it. Each exit is taken\n"
       "once: the next fault of the same partition asks again.\n\n"
