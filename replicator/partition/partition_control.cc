@@ -387,6 +387,8 @@ PartitionStatus PartitionPipeline::status() const {
   status.counters.copied += live_.copied;
   status.counters.copied_bytes += live_.copied_bytes;
   status.counters.errors += live_.errors;
+  // Resolved while both sides were counted: the next look is due.
+  if (status.phase == Phase::kFault && !status.fault.active()) status.phase = Phase::kResync;
   const bool working = phase_ == Phase::kCopying || phase_ == Phase::kRetrying || phase_ == Phase::kBehind;
   if (working && clock_.now() - progress_at_ > options_.stuck_after && status.lag.messages.value_or(1) > 0) {
     status.phase = Phase::kStuck;
