@@ -476,10 +476,10 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   Slot& slot = slots_[wanted.key];
   slot.source = std::make_unique<IggySource>(*upstream_.client, watcher(upstream_, wanted.key.topic), wanted.key,
                                              sink_legacy && !source_legacy ? link_.id : std::string());
-  slot.sink = std::make_unique<IggySink>(clock_, *downstream_.client, watcher(downstream_, wanted.downstream),
-                                         wanted.downstream, wanted.key.partition, config_.batch_bytes,
-                                         config_.fence_timeout, config_.ack,
-                                         marker_ ? [this] { return may_send(); } : std::function<base::Status()>());
+  slot.sink = std::make_unique<IggySink>(
+      clock_, *downstream_.client, watcher(downstream_, wanted.downstream), wanted.downstream, wanted.key.partition,
+      config_.batch_bytes, config_.fence_timeout, config_.ack, base::Provenance(config_.provenance, wanted.key),
+      marker_ ? [this] { return may_send(); } : std::function<base::Status()>());
   slot.pipeline =
       std::make_unique<PartitionPipeline>(io_, clock_, wanted.key, wanted.downstream, *slot.source, *slot.sink, store_,
                                           *committer_, budget_, options, std::move(row));
