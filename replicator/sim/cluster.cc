@@ -49,6 +49,7 @@ Cluster::Cluster(Agenda& agenda, Flavour flavour, std::string name, std::uint64_
     : agenda_(agenda), flavour_(flavour), name_(std::move(name)), dice_(seed) {}
 
 void Cluster::note(std::string_view what, std::uint64_t a, std::uint64_t b) {
+  if (on_note) on_note(what, a, b);
   base::Bytes bytes;
   base::ByteWriter writer(bytes);
   writer.u64(trace_);

@@ -85,6 +85,7 @@ class Cluster {
   // Everything that happened, as a hash: same seed, same trace.
   std::uint64_t trace() const { return trace_; }
   void note(std::string_view what, std::uint64_t a = 0, std::uint64_t b = 0);
+  std::function<void(std::string_view, std::uint64_t, std::uint64_t)> on_note;  // for a readable trace; may be empty
 
  private:
   base::Result<iggy::Reply> poll(const iggy::PollMessages& request);

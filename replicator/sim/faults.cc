@@ -348,7 +348,7 @@ bool explains(const World& world, const Happened& h, FaultKind kind) {
     case FaultKind::kUpstreamUnreadable:
       return h.up_unreadable;
     case FaultKind::kDownstreamRecreated:
-      return h.down_recreated || (h.down_lost && (up_changed || h.down_expired || h.foreign || h.new_file));
+      return h.down_recreated || (h.down_lost && (up_changed || h.down_expires || h.foreign || h.new_file));
     case FaultKind::kDownstreamNotEmpty:
       return h.foreign || h.new_file;
     case FaultKind::kForeignWriter:

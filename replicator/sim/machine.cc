@@ -66,18 +66,24 @@ void Machine::kill() {
     around_.vfs.freeze(folder_path_);
     for (Client* client : process_->clients) client->die();
     process_->supervisor->request_stop();
-    while (!process_->ended) {
-      process_->io.restart();
-      process_->io.poll();
-      if (process_->ended) break;
-      base::check(process_->clock.advance(), "a killed process ends");
-    }
+    run_alone_until([this] { return process_->ended; });
     end_.reset();
   }
   bury();
 }
 
+// On its own clock: no time passes for anybody else.
+void Machine::run_alone_until(const std::function<bool()>& is_so) {
+  while (!is_so()) {
+    process_->io.restart();
+    process_->io.poll();
+    if (is_so()) return;
+    base::check(process_->clock.advance(), "a process that ends waits for nothing");
+  }
+}
+
 void Machine::bury() {
+  run_alone_until([this] { return process_->commands == 0; });
   process_->supervisor.reset();
   process_->store.reset();
   process_->faulty.reset();

@@ -5,10 +5,13 @@
 // their end on its own clock, alone, so that every object is destroyed in order; no time passes for anybody else.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <asio/co_spawn.hpp>
 
 #include "base/testing/sim_clock.h"
 #include "replicator/link/supervisor.h"
@@ -45,6 +48,7 @@ class Machine {
   void cut_power(std::uint64_t kept_writes) { kept_writes_ = kept_writes, kill(); }
   void stop_for(base::Duration how_long) { stopped_until_ = around_.agenda.clock().now() + how_long; }
   void step_clock(base::Duration by);
+  void spare() { steps_left_.reset(), around_.vfs.thaw(folder_path_); }  // nothing planned happens any more
   void kill_after(std::uint64_t steps) { steps_left_ = steps; }
   void lose_power_after(std::uint64_t writes) { around_.vfs.freeze_after(folder_path_, writes); }
 
@@ -55,7 +59,16 @@ class Machine {
   state::SqliteStore& file() { return *process_->file; }
   state::testing::FaultyStore& faulty() { return *process_->faulty; }
   std::shared_ptr<const LinkStatus> status() const { return process_->board.read(); }
-  asio::io_context& io() { return process_->io; }
+  // An operator's command. The process does not end before it has.
+  template <class T>
+  void spawn(base::Task<T> task, std::function<void(T)> done) {
+    ++process_->commands;
+    asio::co_spawn(process_->io, std::move(task), [this, done = std::move(done)](std::exception_ptr escaped, T value) {
+      if (escaped) std::rethrow_exception(escaped);
+      --process_->commands;
+      done(std::move(value));
+    });
+  }
   std::string path() const { return folder_.file("state.db"); }
   const std::string& folder() const { return folder_path_; }
   const std::string& host() const { return host_; }
@@ -79,9 +92,11 @@ class Machine {
     StatusBoard board;
     std::vector<Client*> clients;
     std::unique_ptr<Supervisor> supervisor;
+    std::uint64_t commands = 0;
     bool ended = false;
   };
   bool is_stopped() const;
+  void run_alone_until(const std::function<bool()>& is_so);
   void bury();
 
   Outside& around_;

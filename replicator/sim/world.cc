@@ -1,6 +1,7 @@
 #include "replicator/sim/world.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,6 +22,13 @@ World::World(std::uint64_t seed, bool verbose)
       up(agenda_, static_cast<Flavour>(dice.below(3)), "up", dice.next()),
       down(agenda_, static_cast<Flavour>(dice.below(3)), "down", dice.next()),
       verbose_(verbose) {
+  for (Cluster* cluster : {&up, &down}) {
+    if (!verbose) break;
+    cluster->on_note = [this, cluster](std::string_view what, std::uint64_t a, std::uint64_t b) {
+      fmt::print("{:10.3f}    {}: {} {} {}\n", std::chrono::duration<double>(time()).count(), cluster->name(), what, a,
+                 b);
+    };
+  }
   draw();
 }
 
@@ -31,7 +39,6 @@ void World::fail(std::string checker, std::string what) {
 }
 
 void World::say(std::string what) {
-  up.note(what);
   if (verbose_) fmt::print("{:10.3f}  {}\n", std::chrono::duration<double>(time()).count(), what);
 }
 
@@ -138,15 +145,14 @@ void World::pass(base::Duration duration) {
 }
 
 // Until the start policy is durable, whatever was produced before may be left out by it.
-std::string World::set_optional_marks() {
-  if (!machine().runs()) return {};
+void World::set_optional_marks() {
+  if (!machine().runs()) return;
   for (auto& [key, each] : happened) {
     if (each.fixed || each.grown || config.start.start == Start::kEarliest) continue;
     const auto row = machine().file().partition(key);
     each.fixed = row && *row && (*row)->fault.kind != info(FaultKind::kDownstreamNotEmpty).name;
     each.optional = produced_;
   }
-  return {};
 }
 
 std::string World::run() {
@@ -166,6 +172,9 @@ std::string World::run() {
       const Log* copy = copy_of(key);
       each.up_expired = each.up_expired || (source != nullptr && !source->gone.empty());
       each.down_expired = each.down_expired || (copy != nullptr && !copy->gone.empty());
+      const auto topic = down.topics.find(target(key.topic));
+      each.down_expires = each.down_expires ||
+                          (topic != down.topics.end() && topic->second.settings.message_expiry != iggy::kNeverExpire);
     }
     agenda_.in(cleaning, clean);
   };
@@ -192,6 +201,7 @@ std::string World::run() {
   end_faults();
   converge();
   if (problem.empty()) check_end(*this);
+  if (verbose_) print_state_file();
   for (auto& each : machines) {
     if (each->runs()) each->supervisor().request_stop();
   }
@@ -262,7 +272,7 @@ void World::end_faults() {
       }
     }
   }
-  for (auto& each : machines) each->stop_for(0s);
+  for (auto& each : machines) each->stop_for(0s), each->spare();
   pass(60s);  // whatever lands late has landed
   take_one_machine();
   for (auto& [key, each] : happened) produce(key, 3, 100);
@@ -282,6 +292,10 @@ void World::take_one_machine() {
         touch_all([](Happened& each, const auto&) { each.new_file = true; });
         active = 1 - active;
       }
+      if (fenced && attempt > 4) {  // no file is new enough: begin with none
+        say("a new state file");
+        for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(machine().path() + suffix);
+      }
       if (const std::string why = machine().start(); !why.empty()) return fail("start", why);
     }
     machine().faulty().fail(0, state::testing::Failing::kOnce);
@@ -291,6 +305,22 @@ void World::take_one_machine() {
   if (!machine().runs()) return fail("convergence", "nobody may write any more");
   set_optional_marks();
   (void)call(machine(), machine().supervisor().set_desired("*/*/*", state::Desired::kRunning, "sim", false));
+}
+
+void World::print_state_file() {
+  if (!machine().runs()) return;
+  for (const state::EventRow& event : *machine().file().events(1000)) {
+    fmt::print("event {:10.3f} {} {} {}: {}\n", static_cast<double>(event.at % 1'000'000'000'000) / 1e6, event.kind,
+               event.object, event.actor, event.detail);
+  }
+  for (const state::GapRow& gap : *machine().file().gaps()) {
+    fmt::print("gap {} [{}, {}) {} {}: {}\n", gap.key.to_string(), gap.up_begin, gap.up_end, gap.cause, gap.resolved_as,
+               gap.detail);
+  }
+  for (const state::PartitionRow& row : *machine().file().partitions()) {
+    fmt::print("row {} generation {} watermark {} down_end {} copied {} duplicates {}\n", row.key.to_string(),
+               row.generation, row.watermark, row.down_end, row.counters.copied, row.counters.duplicates);
+  }
 }
 
 bool World::has_caught_up(const PartitionStatus& status) {

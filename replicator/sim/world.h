@@ -22,6 +22,7 @@ struct Happened {
   bool up_lost = false, up_purged = false, up_recreated = false, up_expired = false, up_unreadable = false;
   bool down_lost = false, down_recreated = false, down_expired = false, foreign = false;
   bool late = false;           // an abandoned send may have landed after the look
+  bool down_expires = false;   // its copy has an expiry: an empty one may have expired
   bool silence = false;        // a send was not answered in time
   bool refused = false;        // with a status that an operator must see
   bool old_ends = false;       // a follower answered
@@ -56,6 +57,7 @@ class World {
   const base::TimePoint began_ = clock_.now();
   state::testing::PowerCutVfs vfs_;
   std::optional<Rules> rules_;
+  std::unique_ptr<Outside> outside_;  // of the machines
 
  public:
   // --- for faults and checkers
@@ -84,7 +86,7 @@ class World {
   void fail(std::string checker, std::string what);
   void say(std::string what);  // into the trace
   void count(const std::string& fault) { ++tally_[fault]; }
-  std::string set_optional_marks();
+  void set_optional_marks();
   std::string problem;
 
  private:
@@ -93,11 +95,11 @@ class World {
   void resolve_faults();
   void end_faults();
   void take_one_machine();
+  void print_state_file();
   void converge();
   bool has_caught_up(const PartitionStatus& status);
 
   const bool verbose_;
-  std::unique_ptr<Outside> outside_;
   std::uint64_t produced_ = 0;
   std::uint64_t resolved_ = 0;
   std::uint32_t zero_ids_ = 0;  // percent
@@ -107,10 +109,7 @@ class World {
 template <class T>
 std::optional<T> World::call(Machine& on, base::Task<T> task) {
   auto result = std::make_shared<std::optional<T>>();
-  asio::co_spawn(on.io(), std::move(task), [result](std::exception_ptr escaped, T value) {
-    if (escaped) std::rethrow_exception(escaped);
-    result->emplace(std::move(value));
-  });
+  on.spawn(std::move(task), std::function<void(T)>([result](T value) { result->emplace(std::move(value)); }));
   const std::uint64_t kills = on.kills();
   for (int i = 0; i < 600 && !*result && on.kills() == kills && on.runs(); ++i) pass(std::chrono::milliseconds(50));
   return std::move(*result);
