@@ -282,6 +282,15 @@ base::Result<iggy::Reply> Cluster::execute(const iggy::Request& request) {
     }
     return iggy::Reply(std::move(reply));
   }
+  if (const auto* asked = std::get_if<iggy::FlushUnsaved>(&request)) {
+    Log* log = find({text(asked->stream), text(asked->topic)}, asked->partition);
+    if (!is_legacy()) return refusal(3, operation);  // 0.9 has none
+    if (log == nullptr) return refusal(2010, operation);
+    if (forbidden(Right::kSend)) return refusal(41, operation);
+    log->saved = log->next;
+    note("flush", asked->partition, log->saved);
+    return iggy::Reply(iggy::Done{});
+  }
   if (forbidden(Right::kManage)) return refusal(41, operation);
   if (const auto* asked = std::get_if<iggy::CreateStream>(&request)) {
     if (!streams.insert(asked->name).second) return refusal(1012, operation);
