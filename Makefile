@@ -12,7 +12,7 @@ CTEST := ctest --output-on-failure --no-tests=error --parallel $(JOBS) --output-
 # Ours: not what the build makes.
 SOURCES = $(shell find . -path ./build -prune -o \( -name '*.h' -o -name '*.cc' \) -print)
 
-.PHONY: help setup build test demo drill bench format lint lint-format lint-tidy asan tsan fuzz soak clean
+.PHONY: help setup build test demo drill bench format lint lint-format lint-tidy sim sim-search asan tsan fuzz soak clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */make \1\t/p' Makefile | expand -t 16
@@ -47,6 +47,13 @@ lint-format: setup
 # After a build, because generated headers must be there. Compiler warnings count as findings.
 lint-tidy: build
 	@run-clang-tidy-19 -quiet -p build -j $(JOBS) -checks='clang-diagnostic-*' '^$(CURDIR)/(?!build/).*\.cc$$'
+
+sim: build ## SEEDS (200) seeds of the whole link on virtual time; SEED=n replays one
+	@first=$${FIRST:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; $(if $(SEED),,echo "from seed $$first";) \
+	  SIM_SEED=$(SEED) SIM_FIRST=$$first SIM_SEEDS=$(or $(SEEDS),200) build/tests/sim_test --gtest_filter='Sim.Random*'
+
+sim-search: build ## the same, until a seed fails
+	@while $(MAKE) --no-print-directory sim; do :; done
 
 # Without the tests of real processes: their deadlines are those of optimised programs.
 asan: setup ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer

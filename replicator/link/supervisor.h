@@ -23,6 +23,7 @@
 #include "iggy/client.h"
 #include "replicator/link/iggy_partition.h"
 #include "replicator/link/stream_watcher.h"
+#include "replicator/link/surroundings.h"
 #include "replicator/link/upstream_offset.h"
 #include "replicator/marker/links.h"
 #include "replicator/marker/marker.h"
@@ -38,7 +39,7 @@ namespace replicator {
 class Supervisor final : public Commands {
  public:
   Supervisor(asio::io_context& io, base::Clock& clock, Config config, std::vector<Setting> settings,
-             state::AsyncStore& store, StatusBoard& board, std::string version);
+             state::AsyncStore& store, StatusBoard& board, std::string version, Surroundings surroundings);
   ~Supervisor() override;
 
   // The whole life of the link. ok: stopped when asked, or everything had caught up (`until_caught_up`). Errors:
@@ -59,6 +60,12 @@ class Supervisor final : public Commands {
   base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) override;
   base::Result<std::vector<state::GapRow>> gaps() override;
   base::Result<std::vector<state::EventRow>> events(std::size_t newest) override;
+
+  // The same for who is on the I/O thread already.
+  base::Task<base::Result<CommandOutcome>> set_desired(std::string glob, state::Desired desired, std::string actor,
+                                                       bool dry_run);
+  base::Task<base::Result<CommandOutcome>> do_resolve(base::PartitionKey key, Exit exit, std::string actor,
+                                                      bool dry_run);
 
  private:
   struct End {
@@ -117,10 +124,6 @@ class Supervisor final : public Commands {
                              std::shared_ptr<std::promise<base::Result<T>>> promise);
   template <class T>
   base::Result<T> ask(std::function<base::Task<base::Result<T>>()> question);
-  base::Task<base::Result<CommandOutcome>> set_desired(std::string glob, state::Desired desired, std::string actor,
-                                                       bool dry_run);
-  base::Task<base::Result<CommandOutcome>> do_resolve(base::PartitionKey key, Exit exit, std::string actor,
-                                                      bool dry_run);
   base::Task<base::Result<CommandOutcome>> retry_missing(const MissingPartition& missing, Exit exit, std::string actor,
                                                          bool dry_run);
   base::Task<base::Result<CommandOutcome>> do_replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run);
@@ -134,6 +137,7 @@ class Supervisor final : public Commands {
   state::AsyncStore& store_;
   StatusBoard& board_;
   const std::string version_;
+  const Surroundings surroundings_;
 
   std::optional<Rules> rules_;
   End upstream_, downstream_;

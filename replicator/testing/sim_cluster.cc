@@ -168,8 +168,7 @@ std::uint64_t SimCluster::append(std::size_t partition, std::vector<SimMessage> 
   return base;
 }
 
-void SimCluster::crash() {
-  ++epoch_;
+void SimCluster::lose_tail() {
   late_.clear();
   for (SimPartition& partition : partitions_) {
     const bool lost_some = !partition.log.empty() && partition.log.back().offset >= partition.saved;
@@ -183,6 +182,14 @@ void SimCluster::crash() {
     }
     partition.saved = std::min(partition.saved, partition.next);
     partition.old_end.reset();
+  }
+  note("lose_tail");
+}
+
+void SimCluster::crash() {
+  ++epoch_;
+  lose_tail();
+  for (SimPartition& partition : partitions_) {
     if (is_legacy() && !restarted_) {
       partition.created.stream += 20;
       partition.created.topic += 12'000;
@@ -338,6 +345,11 @@ base::Task<base::Result<PartitionView>> SimSource::wait_for_change(PartitionView
   }
 }
 
+// As a watcher that asks all the time.
+std::optional<Observed> SimSink::observed() const {
+  if (line.dead || cluster_.down() || epoch_ != cluster_.epoch()) return std::nullopt;
+  return Observed{cluster_.view(partition_), cluster_.clock().now()};
+}
 base::Task<base::Result<PartitionView>> SimSink::view() { return get_view(line, cluster_, epoch_, partition_); }
 
 base::Task<base::Result<Polled>> SimSink::read(std::uint64_t from, std::uint32_t count) {
