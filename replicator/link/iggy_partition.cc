@@ -75,8 +75,9 @@ base::Task<base::Result<Polled>> IggySource::at_time(std::uint64_t micros) {
   return read({iggy::PollStrategy::Kind::kTimestamp, micros}, 1);
 }
 std::optional<Observed> IggySource::observed() const { return reader_.watcher().observed(reader_.partition()); }
-base::Task<base::Result<PartitionView>> IggySource::wait_for_change(PartitionView seen, base::Duration at_most) {
-  auto call = reader_.watcher().wait_for_change(reader_.partition(), seen, at_most);
+base::Task<base::Result<PartitionView>> IggySource::wait_for_change(PartitionView seen, base::Duration at_most,
+                                                                    base::Event& cancel) {
+  auto call = reader_.watcher().wait_for_change(reader_.partition(), seen, at_most, cancel);
   auto view = co_await std::move(call);
   if (!view) co_return reader_.named(std::move(view).error(), iggy::Access::kReadTopic);
   co_return view;

@@ -50,7 +50,8 @@ class IggySource final : public Source {
   base::Task<base::Result<Polled>> last() override;
   base::Task<base::Result<Polled>> at_time(std::uint64_t micros) override;
   std::optional<Observed> observed() const override;
-  base::Task<base::Result<PartitionView>> wait_for_change(PartitionView seen, base::Duration at_most) override;
+  base::Task<base::Result<PartitionView>> wait_for_change(PartitionView seen, base::Duration at_most,
+                                                          base::Event& cancel) override;
 
  private:
   base::Task<base::Result<Polled>> read(iggy::PollStrategy strategy, std::uint32_t count);

@@ -15,6 +15,7 @@ namespace replicator {
 namespace {
 
 constexpr base::Duration kLookAtStateFileEvery = std::chrono::seconds(1);
+constexpr base::Duration kPingInterval = std::chrono::seconds(1);
 
 iggy::ClientOptions client_options(const Config& config) {
   iggy::ClientOptions options;
@@ -120,6 +121,7 @@ base::Task<base::Status> Supervisor::start() {
     auto connecting = connect(*end);
     auto connected = co_await std::move(connecting);
     CO_RETURN_IF_ERROR(connected);
+    background_.spawn(watch_end(*end));
   }
   auto loading = load_link();
   auto loaded = co_await std::move(loading);
@@ -166,6 +168,20 @@ base::Task<base::Status> Supervisor::connect(End& end) {
     spdlog::warn("{}: {}; again in {} s", end.name, end.status.last_error,
                  std::chrono::duration<double>(delay).count());
     auto wait = base::wait_until(clock_, stop_, clock_.now() + delay);
+    co_await std::move(wait);
+  }
+}
+
+// Connected = it answered lately. Asked by a ping of its own: what else is asked depends on what there is to do.
+base::Task<void> Supervisor::watch_end(End& end) {
+  end.answered_at = clock_.now();
+  while (!publish_stop_.is_set()) {
+    auto call = end.client->call(iggy::Ping{});
+    auto answer = co_await std::move(call);
+    if (!answer && answer.error().is_cancelled()) break;
+    if (answer) end.answered_at = clock_.now();
+    end.status.last_error = answer ? std::string() : answer.error().to_string();
+    auto wait = base::wait_until(clock_, publish_stop_, clock_.now() + kPingInterval);
     co_await std::move(wait);
   }
 }
@@ -414,8 +430,16 @@ base::Task<base::Status> Supervisor::reconcile_once() {
 TopicWatcher& Supervisor::watcher(End& end, const base::TopicName& topic) {
   auto& watcher = end.watchers[topic];
   if (!watcher) {
-    watcher = std::make_unique<TopicWatcher>(io_, clock_, *end.client, topic, config_.poll_interval);
+    watcher = std::make_unique<TopicWatcher>(io_, clock_, *end.client, topic);
     background_.spawn(watcher->run());
+    if (&end == &upstream_) {
+      auto& stream = end.streams[topic.stream];
+      if (!stream) {
+        stream = std::make_unique<StreamWatcher>(io_, clock_, *end.client, topic.stream, config_.poll_interval);
+        background_.spawn(stream->run());
+      }
+      stream->add(*watcher);
+    }
   }
   return *watcher;
 }
@@ -486,6 +510,7 @@ base::Task<void> Supervisor::stop_in_order() {
   }
   if (!drained.is_set()) spdlog::warn("drain_timeout is over: sends in flight are left unresolved");
   for (End* end : {&upstream_, &downstream_}) {
+    for (auto& [stream, watcher] : end->streams) watcher->stop();
     for (auto& [topic, watcher] : end->watchers) watcher->stop();
   }
   if (!drained.is_set()) {

@@ -22,6 +22,7 @@
 
 #include "iggy/client.h"
 #include "replicator/link/iggy_partition.h"
+#include "replicator/link/stream_watcher.h"
 #include "replicator/link/surroundings.h"
 #include "replicator/link/upstream_offset.h"
 #include "replicator/marker/links.h"
@@ -72,6 +73,9 @@ class Supervisor final : public Commands {
     std::unique_ptr<iggy::Client> client;
     EndStatus status;
     std::map<base::TopicName, std::unique_ptr<TopicWatcher>> watchers;
+    std::map<std::string, std::unique_ptr<StreamWatcher>>
+        streams;                    // upstream only: nobody waits for a change downstream
+    base::TimePoint answered_at{};  // by watch_end()
   };
   struct Slot {
     std::unique_ptr<IggySource> source;
@@ -89,6 +93,7 @@ class Supervisor final : public Commands {
   // supervisor.cc
   base::Task<base::Status> start();
   base::Task<base::Status> connect(End& end);
+  base::Task<void> watch_end(End& end);
   base::Task<base::Status> load_link();
   base::Task<base::Status> take_lease();
   base::Task<base::Status> refuse_start();

@@ -327,7 +327,8 @@ base::Task<base::Result<Polled>> SimSource::at_time(std::uint64_t micros) {
   return get_messages(line, cluster_, epoch_, partition_, What::kTime, micros, 1);
 }
 
-base::Task<base::Result<PartitionView>> SimSource::wait_for_change(PartitionView seen, base::Duration at_most) {
+base::Task<base::Result<PartitionView>> SimSource::wait_for_change(PartitionView seen, base::Duration at_most,
+                                                                   base::Event& cancel) {
   const auto differs = [&seen](const PartitionView& now) {
     return now.created != seen.created || now.end != seen.end || now.messages_count != seen.messages_count;
   };
@@ -335,12 +336,12 @@ base::Task<base::Result<PartitionView>> SimSource::wait_for_change(PartitionView
   if (observed_ && differs(observed_->view)) co_return observed_->view;
   const base::TimePoint deadline = cluster_.clock().now() + at_most;
   while (true) {
-    auto tick = cluster_.clock().sleep_for(poll_interval);
+    auto tick = base::wait_until(cluster_.clock(), cancel, cluster_.clock().now() + poll_interval);
     co_await std::move(tick);
     auto looking = view();
     auto now = co_await std::move(looking);
     CO_RETURN_IF_ERROR(now);
-    if (differs(*now) || cluster_.clock().now() >= deadline) co_return now;
+    if (differs(*now) || cancel.is_set() || cluster_.clock().now() >= deadline) co_return now;
   }
 }
 

@@ -138,7 +138,8 @@ class SimSource final : public Source {
   base::Task<base::Result<Polled>> last() override;
   base::Task<base::Result<Polled>> at_time(std::uint64_t micros) override;
   std::optional<Observed> observed() const override { return observed_; }
-  base::Task<base::Result<PartitionView>> wait_for_change(PartitionView seen, base::Duration at_most) override;
+  base::Task<base::Result<PartitionView>> wait_for_change(PartitionView seen, base::Duration at_most,
+                                                          base::Event& cancel) override;
 
  private:
   SimCluster& cluster_;
