@@ -6,8 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "iggy/client.h"
@@ -60,7 +60,7 @@ class TopicWatcher {
   std::optional<base::Error> error_;  // of the newest answer
   base::TimePoint answered_at_{}, changed_at_{};
   std::uint64_t asked_ = 0, answered_ = 0;  // requests sent and finished
-  std::set<Waiter*> waiters_;               // each lives in its coroutine
+  std::list<Waiter*> waiters_;              // in the order in which they came; each lives in its coroutine
   base::Event ask_now_;
   base::Event answer_came_;
   base::Event stop_;

@@ -382,6 +382,14 @@ Resync::Step Resync::match_tail() {
         record_stranger(message, accept_strangers ? "foreign_writer" : "unverified", to_string(decision_->exit));
       } else {
         if (!accept_strangers && !accept_unverified) {
+          if (next->offset > next_.watermark && up_.has_retention) {
+            co_return finding(
+                FaultKind::kUnverifiableTail,
+                fmt::format("downstream offset {} holds message {}, and upstream offsets {} to {}, of which it may be "
+                            "one, expired uncompared",
+                            message.offset, message.id.to_string(), next_.watermark, next->offset),
+                next_.watermark, next->offset);
+          }
           co_return finding(
               FaultKind::kForeignWriter,
               fmt::format("downstream offset {} holds message {} that is not ours; upstream's next is {} at {}",
