@@ -237,6 +237,7 @@ void PartitionPipeline::acked(std::size_t count, std::uint64_t end) {
   commit.down_end = end;
   commit.anchor = state::Anchor{last.offset, end - 1, last.id, base::digest_of(last)};
   commit.ranges.push_back({first.offset, down_end_, count, true});
+  commit.added = std::exchange(uncounted_, {});
   commit.added.copied = count;
   if (!tally_.first) tally_.first = first.offset;
   tally_.copied += count;

@@ -144,6 +144,8 @@ class PartitionPipeline final : public CommitListener {
   std::optional<FaultKind> fault_of(const base::Error& error) const;
   void enter(Phase phase, std::string why = {});
   base::Error changed(std::string what) const;
+  void count_error(std::string cause);
+  void errors_counted(const state::Counters& added);
   state::EventRow event(std::string kind, std::string actor, std::string detail) const;
   Lag lag() const;
   std::uint64_t readable_end(const PartitionView& view) const;
@@ -209,7 +211,8 @@ class PartitionPipeline final : public CommitListener {
   Phase phase_ = Phase::kStarting;
   std::string why_;
   base::TimePoint progress_at_;  // last ack, or last time without work
-  state::Counters live_;         // acked and not yet committed
+  state::Counters live_;         // acked and not yet committed; errors: since the last commit
+  state::Counters uncounted_;    // errors that no commit carries yet
   std::uint64_t caught_up_at_ = 0;
   PipelineTally tally_;
   std::string logged_;  // last line that was logged, so that repeats are not

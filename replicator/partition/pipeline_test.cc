@@ -275,6 +275,25 @@ TEST(Pipeline, MissingPermissionIsAFaultThatARetryLeaves) {
   w.expect_equal();
 }
 
+TEST(Pipeline, ErrorsAreCountedByCauseAndKept) {
+  World w;
+  w.start();
+  EXPECT_TRUE(w.caught_up());
+  w.sink().faults = {SendFault::kCutBefore, SendFault::kAckLost};
+  w.link.up.produce(0, 5);
+  EXPECT_TRUE(w.caught_up());
+  w.link.pass(2s);
+  w.sink().line.permission = false;
+  w.link.up.produce(0, 5);
+  EXPECT_TRUE(w.fault("permission"));
+  const auto shown = w.pipeline().status().counters;
+  const std::map<std::string, std::uint64_t> expected = {{"connection_lost", 2}, {"permission", 1}};
+  EXPECT_EQ(shown.errors_by_cause, expected);
+  w.stop();
+  EXPECT_EQ(w.link.row()->counters.errors_by_cause, shown.errors_by_cause);
+  EXPECT_EQ(w.link.row()->counters.errors, shown.errors);
+}
+
 TEST(Pipeline, MissingPermissionBeforeThereIsARowIsSaidAndRetried) {
   World w;
   w.link.up.produce(0, 5);
