@@ -108,7 +108,7 @@ base::Task<base::Result<PartitionView>> TopicWatcher::fresh(std::uint32_t partit
 base::Task<base::Result<PartitionView>> TopicWatcher::wait_for_change(std::uint32_t partition, PartitionView seen,
                                                                       base::Duration at_most, base::Event& cancel) {
   using namespace asio::experimental::awaitable_operators;
-  Waiter waiter{partition, std::move(seen), base::Event(io_)};
+  Waiter waiter{partition, seen, base::Event(io_)};
   const bool known = answered_at_ != base::TimePoint{} || error_;
   if (!stop_.is_set() && !(known && has_news(waiter))) {
     struct Listed {  // also when the waiting coroutine is cut short
