@@ -33,6 +33,11 @@ void Supervisor::publish() {
   status->started_at = started_at_;
   status->taken_at = clock_.wall_micros();
   for (End* end : {&upstream_, &downstream_}) {
+    if (!end->status.dialect.empty()) {  // connected once; the leader may have moved since
+      const iggy::ServerIdentity& server = end->client->server();
+      end->status.endpoint = server.endpoint.to_string();
+      end->status.node = server.nodes > 1 ? fmt::format("{} of {}", server.node, server.nodes) : "";
+    }
     // Connected = some topic's metadata was read lately, or nothing is watched yet and the start connected.
     // Ages are steady: the wall clock may step.
     std::optional<base::Duration> age;
