@@ -117,6 +117,11 @@ base::Task<void> PartitionPipeline::recover(base::Error error) {
     co_await std::move(raising);
     co_return;
   }
+  if (auto end = give_up(error)) {
+    auto raising = raise_fault(*std::move(end));
+    co_await std::move(raising);
+    co_return;
+  }
   // A change that was noticed is looked at again at once, but not twice without progress in between.
   const bool noticed_change = error.code() == base::ErrorCode::kMalformed && error.operation() == "copy";
   if (noticed_change && looked_again_at_ != positions_.acked()) {
@@ -129,6 +134,28 @@ base::Task<void> PartitionPipeline::recover(base::Error error) {
   enter(Phase::kRetrying, error.to_string());
   auto wait = base::wait_until(clock_, wake_, clock_.now() + delay);
   co_await std::move(wait);
+}
+
+// A refusal that stays, or more attempts than wanted. What the state file does is no failure of this partition.
+std::optional<Finding> PartitionPipeline::give_up(const base::Error& error) {
+  const bool of_store =
+      error.code() == base::ErrorCode::kStateUnavailable || error.code() == base::ErrorCode::kStaleGeneration;
+  if (!row_ || row_->fault.active() || of_store) return std::nullopt;
+  const std::pair refusal(error.wire_status(), positions_.acked());
+  const bool refused = error.code() == base::ErrorCode::kServerRefused && error.wire_status() != 0;
+  const bool again = std::exchange(refusal_, refusal) == refusal;
+  refusals_ = !refused ? 0 : again ? refusals_ + 1 : 1;
+  if (refusals_ < kRefusalsMax && !out_of_attempts()) return std::nullopt;
+  const std::string how = refusals_ >= kRefusalsMax
+                              ? fmt::format("refused {} times in a row", refusals_)
+                              : fmt::format("failed after {} retries (time.retry_max_attempts)", backoff_.attempts());
+  refusals_ = 0;
+  backoff_.reset();
+  return Finding{FaultKind::kGaveUp,
+                 fmt::format("upstream offset {}: {}: {}", positions_.acked(), how, error.to_string()),
+                 positions_.acked(),
+                 positions_.acked() + 1,
+                 {}};
 }
 
 // Silence never makes a record invalid (a server with a full disk is silent too), but two sends that nobody answered,
