@@ -121,6 +121,7 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
       {"policies.foreign_writer", {"accept"}},
       {"policies.unverifiable_tail", {"adopt"}},
       {"policies.invalid_record", {"skip"}},
+      {"time.retry_max_attempts", {"9"}},
       {"admin.address", {"127.0.0.1:1"}},
       {"admin.tls_cert", {"cert.pem"}},
       {"admin.tls_key", {"key.pem"}},
