@@ -126,6 +126,35 @@ base::Result<pb::CommandResponse> AdminClient::reset(const pb::ResetRequest& req
   return call("reset", &pb::Admin::Stub::Reset, request, pb::CommandResponse());
 }
 
+base::Result<pb::TranslateResponse> AdminClient::translate(const pb::TranslateRequest& request) {
+  return call("translate", &pb::Admin::Stub::Translate, request, pb::TranslateResponse());
+}
+
+base::Result<pb::ListConsumersResponse> AdminClient::consumers(const std::string& glob) {
+  pb::ListConsumersRequest request;
+  request.set_glob(glob);
+  return call("consumers", &pb::Admin::Stub::ListConsumers, request, pb::ListConsumersResponse());
+}
+
+base::Result<pb::ListConsumersResponse> AdminClient::sync_consumers(const pb::SyncConsumersRequest& request) {
+  return call("consumers sync", &pb::Admin::Stub::SyncConsumers, request, pb::ListConsumersResponse());
+}
+
+base::Result<pb::VerifyReport> AdminClient::verify(const pb::VerifyRequest& request,
+                                                   const std::function<void(const pb::VerifyProgress&)>& show) {
+  grpc::ClientContext context;
+  if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
+  auto reader = stub_->Verify(&context, request);
+  pb::VerifyResponse response;
+  pb::VerifyReport report;
+  while (reader->Read(&response)) {
+    if (response.has_progress()) show(response.progress());
+    if (response.has_report()) report = std::move(*response.mutable_report());
+  }
+  if (const grpc::Status status = reader->Finish(); !status.ok()) return error("verify", status);
+  return report;
+}
+
 base::Status AdminClient::watch(const std::string& glob, std::uint32_t interval_ms,
                                 const std::function<bool(const pb::WatchPartitionsResponse&)>& show) {
   grpc::ClientContext context;

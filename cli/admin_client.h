@@ -34,6 +34,12 @@ class AdminClient {
   base::Result<pb::CommandResponse> resolve(const pb::ResolveRequest& request);
   base::Result<pb::CommandResponse> reset(const pb::ResetRequest& request);
   base::Result<pb::CommandResponse> replay(const pb::ReplayGapsRequest& request);
+  base::Result<pb::TranslateResponse> translate(const pb::TranslateRequest& request);
+  base::Result<pb::ListConsumersResponse> consumers(const std::string& glob);
+  base::Result<pb::ListConsumersResponse> sync_consumers(const pb::SyncConsumersRequest& request);
+  // As long as it takes; `show` is called with the progress.
+  base::Result<pb::VerifyReport> verify(const pb::VerifyRequest& request,
+                                        const std::function<void(const pb::VerifyProgress&)>& show);
   // Calls `show` with every snapshot until it returns false (ok) or the stream ends (its error).
   base::Status watch(const std::string& glob, std::uint32_t interval_ms,
                      const std::function<bool(const pb::WatchPartitionsResponse&)>& show);

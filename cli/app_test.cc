@@ -70,9 +70,35 @@ class Commands final : public replicator::Commands {
   base::Result<std::vector<state::EventRow>> events(std::size_t) override {
     return std::vector<state::EventRow>{{1, 1, "pause", "orders/events/0", "ann@host", "by hand"}};
   }
+  base::Result<state::Translation> translate(base::PartitionKey key, state::Side from, std::uint64_t offset) override {
+    calls.push_back("translate " + key.to_string());
+    if (refuse) return *refuse;
+    translation.from = from;
+    translation.offset = offset;
+    return translation;
+  }
+  base::Result<replicator::VerifyReport> verify(
+      replicator::VerifyRequest request, std::function<bool(const replicator::VerifyProgress&)> on_progress) override {
+    calls.push_back("verify " + request.glob + (request.full ? " full" : ""));
+    if (refuse) return *refuse;
+    replicator::VerifyProgress progress;
+    progress.messages = 5;
+    progress.messages_total = 10;
+    if (!on_progress(progress)) return base::Error(base::ErrorCode::kStopped, "verify", "", "cancelled");
+    return verify_report;
+  }
+  base::Result<std::vector<state::ConsumerRow>> consumers() override { return consumer_rows; }
+  base::Result<std::vector<state::ConsumerRow>> sync_consumers(std::string actor, bool dry_run) override {
+    calls.push_back("consumers sync by " + actor + (dry_run ? " (dry run)" : ""));
+    if (refuse) return *refuse;
+    return consumer_rows;
+  }
 
   std::vector<std::string> calls;
   std::vector<state::GapRow> gap_rows;
+  state::Translation translation;
+  replicator::VerifyReport verify_report;
+  std::vector<state::ConsumerRow> consumer_rows;
   std::optional<base::Error> refuse;
 
  private:
@@ -289,6 +315,53 @@ TEST_F(App, ReplayShowsWhatItMeansAndAsks) {
   EXPECT_EQ(run({"gaps", "replay"}, "no\n", true).code, ExitCode::kProblem);
   EXPECT_EQ(run({"gaps", "replay", "--yes"}).code, ExitCode::kGood);
   EXPECT_EQ(commands_.calls, (std::vector<std::string>{"replay (dry run)", "replay (dry run)", "replay"}));
+}
+
+TEST_F(App, TranslateEndsWithZeroOnlyForAConfirmedCounterpart) {
+  commands_.translation.mapping = state::Mapping::kConfirmed;
+  commands_.translation.counterpart = 33;
+  const Outcome sure = run({"translate", "orders/events/0", "42"});
+  EXPECT_EQ(sure.code, ExitCode::kGood) << sure.err;
+  EXPECT_NE(sure.out.find("upstream offset 42 is downstream offset 33"), std::string::npos) << sure.out;
+  commands_.translation = {};
+  commands_.translation.mapping = state::Mapping::kGap;
+  commands_.translation.text = "never copied";
+  commands_.translation.next = 40;
+  const Outcome gap = run({"translate", "orders/events/0", "42", "--from", "downstream"});
+  EXPECT_EQ(gap.code, ExitCode::kProblem);
+  EXPECT_NE(gap.out.find("goes on at upstream offset 40"), std::string::npos) << gap.out;
+  EXPECT_EQ(run({"translate", "orders", "42"}).code, ExitCode::kUsage);
+}
+
+TEST_F(App, VerifyEndsAsItsVerdictSays) {
+  replicator::PartitionVerdict verdict;
+  verdict.key = {{"orders", "events"}, 0};
+  commands_.verify_report.partitions = {verdict};
+  EXPECT_EQ(run({"verify"}).code, ExitCode::kGood);
+  commands_.verify_report.verdict = replicator::Verified::kUnreachable;
+  EXPECT_EQ(run({"verify"}).code, ExitCode::kUnreachable);
+  verdict.verdict = commands_.verify_report.verdict = replicator::Verified::kDifferent;
+  verdict.difference = replicator::Difference{replicator::DifferenceKind::kOrder, 5, 6, "swapped"};
+  commands_.verify_report.partitions = {verdict};
+  const Outcome different = run({"verify", "orders/*", "--full"});
+  EXPECT_EQ(different.code, ExitCode::kProblem);
+  EXPECT_EQ(commands_.calls.back(), "verify orders/* full");
+  EXPECT_NE(different.out.find("order at upstream offset 5"), std::string::npos) << different.out;
+  EXPECT_EQ(run({"verify", "--rate", "fast"}).code, ExitCode::kUsage);
+}
+
+TEST_F(App, ConsumersAreListedAndMoved) {
+  state::ConsumerRow row;
+  row.key = {{"orders", "events"}, 0};
+  row.name = "billing";
+  row.state = "synced";
+  commands_.consumer_rows = {row};
+  const Outcome listed = run({"consumers"});
+  EXPECT_EQ(listed.code, ExitCode::kGood) << listed.err;
+  EXPECT_NE(listed.out.find("billing"), std::string::npos);
+  commands_.consumer_rows.front().state = "failed";
+  EXPECT_EQ(run({"consumers", "sync", "--dry-run"}).code, ExitCode::kProblem);
+  EXPECT_NE(commands_.calls.back().find("(dry run)"), std::string::npos);
 }
 
 TEST_F(App, RunPassesTheConfigurationAndPrintsAReceipt) {

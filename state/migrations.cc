@@ -15,7 +15,7 @@ ALTER TABLE gap ADD COLUMN digest      BLOB CHECK (length(digest) = 16);        
 ALTER TABLE gap ADD COLUMN file        TEXT NOT NULL DEFAULT '';                 -- exported bytes, '' = none
 ALTER TABLE gap ADD COLUMN down_offset INTEGER CHECK (down_offset >= 0);         -- where the replay stands
 )";
-constexpr std::array<const char*, 2> kMigrations = {kSchemaSql, kReplay};
+constexpr std::array kMigrations = {kSchemaSql, kReplay, kSchemaCompareSql};
 
 base::Result<std::int64_t> version_of(sqlite::Database& database) {
   auto version = database.query_integer("PRAGMA user_version");

@@ -97,6 +97,9 @@ void add_gaps(CLI::App& app, Session& session);
 void add_events(CLI::App& app, Session& session);
 void add_resolve(CLI::App& app, Session& session);
 void add_reset(CLI::App& app, Session& session);
+void add_translate(CLI::App& app, Session& session);
+void add_verify(CLI::App& app, Session& session);
+void add_consumers(CLI::App& app, Session& session);
 void add_state(CLI::App& app, Session& session);
 
 }  // namespace cli

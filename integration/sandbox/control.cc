@@ -12,6 +12,7 @@
 #include "iggy/codec/legacy.h"
 #include "iggy/codec/send.h"
 #include "iggy/codec/vsr.h"
+#include "integration/sandbox/corrupt.h"
 #include "integration/sandbox/stranger.h"
 
 namespace sandbox {
@@ -120,6 +121,15 @@ std::string stats_json(const Faults& faults) {
   return out + "}";
 }
 
+std::string damage(const ControlTarget& to, const Words& words, Damage what) {
+  PartitionState& partition = partition_of(to, words);
+  if (!corrupt(to.broker, partition, {words[1], words[2]}, static_cast<std::uint32_t>(number(words, 3)),
+               number(words, 4), what)) {
+    throw Refused{"no message at offset " + words[4]};
+  }
+  return fmt::format("next_offset={}", partition.log.next_offset());
+}
+
 struct Command {
   std::string_view name;
   std::string_view usage;
@@ -212,6 +222,16 @@ const Command kCommands[] = {
        append_as_stranger(to.broker, {word(w, 1), word(w, 2)}, static_cast<std::uint32_t>(number(w, 3)), number(w, 4));
        return fmt::format("next_offset={}", partition.log.next_offset());
      }},
+    {"flip-byte", "STREAM TOPIC PARTITION OFFSET",
+     [](const ControlTarget& to, const Words& w) { return damage(to, w, Damage::kFlipByte); }},
+    {"drop", "STREAM TOPIC PARTITION OFFSET",
+     [](const ControlTarget& to, const Words& w) { return damage(to, w, Damage::kDrop); }},
+    {"duplicate", "STREAM TOPIC PARTITION OFFSET",
+     [](const ControlTarget& to, const Words& w) { return damage(to, w, Damage::kDuplicate); }},
+    {"swap", "STREAM TOPIC PARTITION OFFSET",
+     [](const ControlTarget& to, const Words& w) { return damage(to, w, Damage::kSwap); }},
+    {"insert", "STREAM TOPIC PARTITION OFFSET",
+     [](const ControlTarget& to, const Words& w) { return damage(to, w, Damage::kInsert); }},
     {"disk-full", "on|off",
      [](const ControlTarget& to, const Words& w) {
        if (word(w, 1) != "on" && w[1] != "off") throw Refused{"on or off"};

@@ -43,10 +43,36 @@ class FakeCommands final : public Commands {
     row.kind = "asked_for_" + std::to_string(newest);
     return std::vector<state::EventRow>{row};
   }
+  base::Result<state::Translation> translate(base::PartitionKey key, state::Side from, std::uint64_t offset) override {
+    calls.push_back("translate " + key.to_string());
+    if (refuse) return *refuse;
+    translation.from = from;
+    translation.offset = offset;
+    return translation;
+  }
+  base::Result<VerifyReport> verify(VerifyRequest request,
+                                    std::function<bool(const VerifyProgress&)> on_progress) override {
+    calls.push_back("verify " + request.glob + (request.full ? " full" : ""));
+    if (refuse) return *refuse;
+    VerifyProgress progress;
+    progress.messages = 5;
+    progress.messages_total = 10;
+    if (!on_progress(progress)) return base::Error(base::ErrorCode::kStopped, "verify", "", "cancelled");
+    return verify_report;
+  }
+  base::Result<std::vector<state::ConsumerRow>> consumers() override { return consumer_rows; }
+  base::Result<std::vector<state::ConsumerRow>> sync_consumers(std::string actor, bool dry_run) override {
+    calls.push_back("consumers sync by " + actor + (dry_run ? " (dry run)" : ""));
+    if (refuse) return *refuse;
+    return consumer_rows;
+  }
 
   std::optional<base::Error> refuse;
   std::vector<std::string> calls;
   std::vector<state::GapRow> gap_rows;
+  state::Translation translation;
+  VerifyReport verify_report;
+  std::vector<state::ConsumerRow> consumer_rows;
 
  private:
   base::Result<CommandOutcome> record(const std::string& what, const std::string& actor, bool dry_run) {

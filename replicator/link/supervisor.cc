@@ -88,6 +88,8 @@ Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, 
       committer_(std::make_unique<Committer>(io, clock, store, committer_options(config_))),
       budget_(io, config_.budget_bytes),
       upstream_turn_(io),
+      verify_stop_(io),
+      consumer_turn_(io),
       pipelines_(io),
       commands_(io),
       background_(io),
@@ -120,6 +122,7 @@ base::Task<base::Status> Supervisor::run() {
   base::Status outcome = base::ok();
   if (auto* ended = std::get_if<base::Status>(&started)) outcome = std::move(*ended);
   if (outcome && !stop_.is_set()) {
+    background_.spawn(consumer_loop());
     auto looping = reconcile_loop();
     outcome = co_await std::move(looping);
   }
@@ -149,6 +152,7 @@ base::Task<base::Status> Supervisor::start() {
     auto connected = co_await std::move(connecting);
     CO_RETURN_IF_ERROR(connected);
   }
+  if (auto refused = refuse_external_groups(); !refused) co_return refused;
   auto loading = load_link();
   auto loaded = co_await std::move(loading);
   CO_RETURN_IF_ERROR(loaded);
@@ -495,6 +499,9 @@ base::Task<void> Supervisor::stop_in_order() {
   const bool can_commit = !ended_ || ended_->code() != base::ErrorCode::kStateCorrupt;
   const base::TimePoint deadline = clock_.now() + (can_commit ? config_.drain_timeout : base::Duration(0));
   for (auto& [key, slot] : slots_) slot.pipeline->stop();
+  verify_stop_.set();
+  auto closing_verify = close_verify_clients();
+  co_await std::move(closing_verify);
   // Sends in flight get until the deadline; then their connections are closed and they end unresolved, for the next
   // start to resolve.
   base::Event drained(io_);

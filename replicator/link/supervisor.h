@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "iggy/client.h"
+#include "replicator/consumers/consumer_sync.h"
 #include "replicator/link/iggy_partition.h"
 #include "replicator/link/upstream_offset.h"
 #include "replicator/marker/links.h"
@@ -31,6 +32,7 @@
 #include "replicator/partition/partition_pipeline.h"
 #include "replicator/run.h"
 #include "replicator/topics/reconciler.h"
+#include "replicator/verify/verifier.h"
 
 namespace replicator {
 
@@ -58,6 +60,11 @@ class Supervisor final : public Commands {
   base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) override;
   base::Result<std::vector<state::GapRow>> gaps() override;
   base::Result<std::vector<state::EventRow>> events(std::size_t newest) override;
+  base::Result<state::Translation> translate(base::PartitionKey key, state::Side from, std::uint64_t offset) override;
+  base::Result<VerifyReport> verify(VerifyRequest request,
+                                    std::function<bool(const VerifyProgress&)> on_progress) override;
+  base::Result<std::vector<state::ConsumerRow>> consumers() override;
+  base::Result<std::vector<state::ConsumerRow>> sync_consumers(std::string actor, bool dry_run) override;
 
  private:
   struct End {
@@ -122,6 +129,17 @@ class Supervisor final : public Commands {
   base::Task<base::Result<CommandOutcome>> do_reset(base::PartitionKey key, std::uint64_t up_offset, std::string actor,
                                                     bool dry_run);
 
+  // supervisor_compare.cc
+  struct VerifyRun;
+  base::Task<void> do_verify(VerifyRequest request, std::shared_ptr<VerifyRun> run);
+  base::Task<base::Result<VerifyReport>> compare(VerifyRequest request, std::shared_ptr<VerifyRun> run);
+  base::Task<void> close_verify_clients();
+  base::Task<base::Result<state::Translation>> do_translate(base::PartitionKey key, state::Side from,
+                                                            std::uint64_t offset);
+  base::Status refuse_external_groups() const;
+  base::Task<void> consumer_loop();
+  base::Task<base::Result<std::vector<state::ConsumerRow>>> do_sync_consumers(std::string actor, bool dry_run);
+
   asio::io_context& io_;
   base::Clock& clock_;
   const Config config_;
@@ -147,6 +165,11 @@ class Supervisor final : public Commands {
   std::map<base::PartitionKey, std::vector<Sample>> samples_;
   base::TimePoint progress_logged_at_{};
   std::string logged_store_error_;
+
+  std::unique_ptr<iggy::Client> verify_up_, verify_down_;  // of the comparison under way
+  base::Event verify_stop_;
+  bool verifying_ = false;
+  Turn consumer_turn_;
 
   base::TaskGroup pipelines_;
   base::TaskGroup commands_;

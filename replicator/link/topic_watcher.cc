@@ -10,6 +10,8 @@ bool differs(const PartitionView& a, const PartitionView& b) {
   return a.created != b.created || a.end != b.end || a.messages_count != b.messages_count;
 }
 
+}  // namespace
+
 PartitionView view_from(const iggy::Topic& topic, const iggy::Partition& partition) {
   PartitionView view;
   // A stream that was created again has topics that were: its own created_at says nothing more.
@@ -24,8 +26,6 @@ PartitionView view_from(const iggy::Topic& topic, const iggy::Partition& partiti
   view.has_retention = view.expiry_micros != 0 || view.max_bytes != 0;
   return view;
 }
-
-}  // namespace
 
 TopicWatcher::TopicWatcher(asio::io_context& io, base::Clock& clock, iggy::Client& client, base::TopicName topic,
                            base::Duration interval)

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "replicator/model/fault.h"
+#include "replicator/model/verify_report.h"
+#include "state/offset_map.h"
 #include "state/store.h"
 
 namespace replicator {
@@ -34,6 +37,16 @@ class Commands {
   virtual base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) = 0;
   virtual base::Result<std::vector<state::GapRow>> gaps() = 0;
   virtual base::Result<std::vector<state::EventRow>> events(std::size_t newest) = 0;
+  virtual base::Result<state::Translation> translate(base::PartitionKey key, state::Side from,
+                                                     std::uint64_t offset) = 0;
+  // Blocks as long as the comparison takes. `on_progress` is called on the caller's thread about twice a second; false
+  // ends it (kStopped). One at a time: kNotAccepted while another runs. kInvalidArgument: the glob matches nothing.
+  virtual base::Result<VerifyReport> verify(VerifyRequest request,
+                                            std::function<bool(const VerifyProgress&)> on_progress) = 0;
+  // As of the last look. Sorted by partition, kind, name.
+  virtual base::Result<std::vector<state::ConsumerRow>> consumers() = 0;
+  // Looks now, moves what may be moved, and answers with what stands then. `dry_run`: says what it would do.
+  virtual base::Result<std::vector<state::ConsumerRow>> sync_consumers(std::string actor, bool dry_run) = 0;
 };
 
 }  // namespace replicator
