@@ -72,9 +72,10 @@ base::Error AdminClient::error(const char* verb, const grpc::Status& status) con
 }
 
 template <class Method, class Request, class Response>
-base::Result<Response> AdminClient::call(const char* verb, Method method, const Request& request, Response response) {
+base::Result<Response> AdminClient::call(const char* verb, Method method, const Request& request, Response response,
+                                         std::chrono::milliseconds more) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+  context.set_deadline(std::chrono::system_clock::now() + kDeadline + more);
   if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
   const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
   if (!status.ok()) return error(verb, status);
@@ -153,6 +154,16 @@ base::Result<pb::VerifyReport> AdminClient::verify(const pb::VerifyRequest& requ
   }
   if (const grpc::Status status = reader->Finish(); !status.ok()) return error("verify", status);
   return report;
+}
+
+// The end of a link may take a minute: a downstream that does not answer is asked again.
+base::Result<pb::EndReport> AdminClient::failover(const pb::FailoverRequest& request) {
+  return call("failover", &pb::Admin::Stub::Failover, request, pb::EndReport(), std::chrono::minutes(1));
+}
+
+base::Result<pb::EndReport> AdminClient::promote(const pb::PromoteRequest& request) {
+  return call("promote", &pb::Admin::Stub::Promote, request, pb::EndReport(),
+              std::chrono::minutes(request.no_verify() ? 1 : 11) + std::chrono::milliseconds(request.still_for_ms()));
 }
 
 base::Status AdminClient::watch(const std::string& glob, std::uint32_t interval_ms,

@@ -1,6 +1,7 @@
 // A running link, as the verbs see it: one method per call of the admin API, with a deadline and our own errors.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -40,6 +41,8 @@ class AdminClient {
   // As long as it takes; `show` is called with the progress.
   base::Result<pb::VerifyReport> verify(const pb::VerifyRequest& request,
                                         const std::function<void(const pb::VerifyProgress&)>& show);
+  base::Result<pb::EndReport> failover(const pb::FailoverRequest& request);
+  base::Result<pb::EndReport> promote(const pb::PromoteRequest& request);
   // Calls `show` with every snapshot until it returns false (ok) or the stream ends (its error).
   base::Status watch(const std::string& glob, std::uint32_t interval_ms,
                      const std::function<bool(const pb::WatchPartitionsResponse&)>& show);
@@ -47,7 +50,8 @@ class AdminClient {
  private:
   AdminClient(AdminTarget target, std::string token, std::shared_ptr<grpc::Channel> channel);
   template <class Method, class Request, class Response>
-  base::Result<Response> call(const char* verb, Method method, const Request& request, Response response);
+  base::Result<Response> call(const char* verb, Method method, const Request& request, Response response,
+                              std::chrono::milliseconds more = {});
   base::Error error(const char* verb, const grpc::Status& status) const;
 
   AdminTarget target_;

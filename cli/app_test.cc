@@ -66,6 +66,15 @@ class Commands final : public replicator::Commands {
     for (const std::int64_t id : ids) what += " " + std::to_string(id);
     return record(what, who, dry_run);
   }
+  base::Result<replicator::EndReport> end_link(replicator::EndRequest request) override {
+    auto asked =
+        record(request.ending == replicator::Ending::kPromote ? "promote" : "failover", request.actor, request.dry_run);
+    if (!asked) return std::move(asked).error();
+    replicator::EndReport report = end_report;
+    report.dry_run = request.dry_run;
+    report.ending = request.ending;
+    return report;
+  }
   base::Result<std::vector<state::GapRow>> gaps() override { return gap_rows; }
   base::Result<std::vector<state::EventRow>> events(std::size_t) override {
     return std::vector<state::EventRow>{{1, 1, "pause", "orders/events/0", "ann@host", "by hand"}};
@@ -99,6 +108,7 @@ class Commands final : public replicator::Commands {
   state::Translation translation;
   replicator::VerifyReport verify_report;
   std::vector<state::ConsumerRow> consumer_rows;
+  replicator::EndReport end_report;
   std::optional<base::Error> refuse;
 
  private:
@@ -191,8 +201,8 @@ TEST_F(App, HelpTeachesByExample) {
   const Outcome top = run({"--help"});
   EXPECT_EQ(top.code, ExitCode::kGood);
   EXPECT_NE(top.out.find("Exit code"), std::string::npos);
-  for (const char* verb :
-       {"run", "check", "plan", "status", "lag", "pause", "resume", "gaps", "events", "resolve", "reset", "state"}) {
+  for (const char* verb : {"run", "check", "plan", "status", "lag", "pause", "resume", "gaps", "events", "resolve",
+                           "reset", "promote", "failover", "failback", "drill", "state"}) {
     EXPECT_NE(top.out.find(std::string("\n  ") + verb), std::string::npos) << verb;
     const Outcome help = run({verb, "--help"});
     EXPECT_EQ(help.code, ExitCode::kGood) << verb;
@@ -296,6 +306,68 @@ TEST_F(App, ResetShowsAsksAndDoes) {
   commands_.calls.clear();
   EXPECT_EQ(run({"reset", "orders/events/0", "--to", "42"}, "no\n", true).code, ExitCode::kProblem);
   EXPECT_EQ(commands_.calls.size(), 1U);
+}
+
+TEST_F(App, FailoverStatesTheLossAsksAndDoes) {
+  replicator::Loss& loss = commands_.end_report.loss;
+  loss.topics = {{{"orders", "events"}, 2, 1, 137, std::nullopt, 7'000'000}};
+  loss.partitions = 2;
+  loss.unknown = 1;
+  loss.messages = 137;
+  loss.known_at = 7'000'000;
+  loss.taken_at = 10'000'000;
+  const Outcome agreed = run({"failover"}, "y\n", true);
+  EXPECT_EQ(agreed.code, ExitCode::kGood) << agreed.err;
+  EXPECT_NE(agreed.out.find("Missing downstream: >= 137 messages"), std::string::npos) << agreed.out;
+  EXPECT_NE(agreed.out.find("3s ago; what it took since is not known"), std::string::npos) << agreed.out;
+  EXPECT_NE(agreed.out.find("Unknown: 1 of 2"), std::string::npos) << agreed.out;
+  EXPECT_EQ(commands_.calls, (std::vector<std::string>{"failover (dry run)", "failover"}));
+
+  commands_.calls.clear();
+  EXPECT_EQ(run({"failover"}, "n\n", true).code, ExitCode::kProblem);
+  EXPECT_EQ(run({"failover"}).code, ExitCode::kUsage) << "nobody can be asked";
+  EXPECT_EQ(run({"failover", "--dry-run"}).code, ExitCode::kGood);
+  for (const std::string& call : commands_.calls) EXPECT_EQ(call, "failover (dry run)");
+
+  commands_.end_report.undone = {"the link's record downstream does not say so: connection refused"};
+  const Outcome half = run({"failover", "--yes"});
+  EXPECT_EQ(half.code, ExitCode::kProblem);
+  EXPECT_NE(half.out.find("NOT DONE"), std::string::npos);
+  expect_narrow(half.out);
+}
+
+TEST_F(App, FailoverByTheStateFileAloneNeedsNoLink) {
+  server_.reset();
+  const std::string path = folder_ / "link.db";
+  const Outcome missing = run({"failover", "--state", path, "--downstream", "iggy://u:p@127.0.0.1:1", "--yes"});
+  EXPECT_EQ(missing.code, ExitCode::kProblem);
+  EXPECT_NE(missing.err.find("no such file"), std::string::npos) << missing.err;
+  const Outcome nowhere = run({"failover", "--state", path, "--yes"});
+  EXPECT_EQ(nowhere.code, ExitCode::kUsage);
+  EXPECT_NE(nowhere.err.find("link.downstream_url"), std::string::npos) << nowhere.err;
+  EXPECT_EQ(nowhere.err.find("link.upstream_url"), std::string::npos) << "the upstream is not asked";
+}
+
+TEST_F(App, PromoteIsToldHowTheUpstreamIsFenced) {
+  EXPECT_EQ(run({"promote", "--yes"}).code, ExitCode::kUsage);
+  EXPECT_EQ(run({"promote", "--yes", "--fence", "producer"}).code, ExitCode::kUsage);
+  EXPECT_EQ(run({"promote", "--yes", "--fence", "user=p", "--fenced-by-hand"}).code, ExitCode::kUsage);
+  EXPECT_TRUE(commands_.calls.empty());
+  EXPECT_EQ(run({"promote", "--fenced-by-hand"}, "y\n", true).code, ExitCode::kGood);
+  EXPECT_EQ(run({"promote", "--fence", "user=p", "--yes"}).code, ExitCode::kGood);
+  EXPECT_EQ(commands_.calls, (std::vector<std::string>{"promote", "promote"}));
+  commands_.refuse = base::Error(base::ErrorCode::kFenced, "promote", "link", "the upstream is not fenced");
+  EXPECT_EQ(run({"promote", "--fenced-by-hand", "--yes"}).code, ExitCode::kProblem);
+}
+
+TEST_F(App, ADrillSaysHowTheUpstreamIsKilledAndPredictsWithoutKilling) {
+  EXPECT_EQ(run(with_link({"drill"})).code, ExitCode::kUsage);
+  EXPECT_EQ(run(with_link({"drill", "--kill-pid", "1", "--kill-command", "true"})).code, ExitCode::kUsage);
+  commands_.end_report.loss.partitions = 1;
+  commands_.end_report.loss.messages = 42;
+  EXPECT_EQ(run({"drill", "--predict"}).code, ExitCode::kGood);
+  EXPECT_EQ(run({"drill", "--predict", "--max-rpo-messages", "41"}).code, ExitCode::kProblem);
+  EXPECT_EQ(commands_.calls, (std::vector<std::string>{"failover (dry run)", "failover (dry run)"}));
 }
 
 TEST_F(App, OpenGapsAreAProblemWhenAskedFor) {

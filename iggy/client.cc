@@ -98,6 +98,11 @@ class PooledClient final : public Client {
   base::Task<base::Result<SendTrace>> open_send(std::uint32_t slot) override;
   bool is_open(const SendTrace& trace) const override;
   base::Task<base::Result<bool>> is_listed(SendTrace trace) override;
+  std::optional<base::TimePoint> lost_at() const override {
+    const ConnectionPtr& control = slots_.front()->connection;
+    if (control) return control->is_open() ? std::nullopt : std::optional(control->closed_at());
+    return control_lost_at_;
+  }
   base::Task<void> close() override;
 
  private:
@@ -158,7 +163,8 @@ class PooledClient final : public Client {
   std::uint64_t send_connections_ = 0;  // opened so far
   std::optional<Dialect> dialect_;      // configured or found; never changes afterwards
   std::optional<ServerIdentity> identity_;
-  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<std::unique_ptr<Slot>> slots_;  // the control connection's is the first
+  std::optional<base::TimePoint> control_lost_at_;
   Gate sends_;
   base::Event stopping_;
   bool closed_ = false;
@@ -200,6 +206,7 @@ base::Task<base::Result<ConnectionPtr>> PooledClient::acquire(Slot& slot) {
     slot.not_before = lost_at + slot.last_delay;
     log().debug("connection lost: role={} host={} cause=\"{}\"", name_of_role(slot.role),
                 identity_ ? identity_->endpoint.to_string() : "", slot.connection->why_closed().message());
+    if (slot.role == Role::kControl) control_lost_at_ = lost_at;
     slot.connection = nullptr;
   }
   if (!slot.attempt) {

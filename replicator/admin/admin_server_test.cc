@@ -37,6 +37,14 @@ class FakeCommands final : public Commands {
     for (const std::int64_t id : ids) what += " " + std::to_string(id);
     return record(what, actor, dry_run);
   }
+  base::Result<EndReport> end_link(EndRequest request) override {
+    auto asked = record(request.ending == Ending::kPromote ? "promote" : "failover", request.actor, request.dry_run);
+    if (!asked) return std::move(asked).error();
+    EndReport report = end_report;
+    report.dry_run = request.dry_run;
+    report.ending = request.ending;
+    return report;
+  }
   base::Result<std::vector<state::GapRow>> gaps() override { return gap_rows; }
   base::Result<std::vector<state::EventRow>> events(std::size_t newest) override {
     state::EventRow row;
@@ -73,6 +81,7 @@ class FakeCommands final : public Commands {
   state::Translation translation;
   VerifyReport verify_report;
   std::vector<state::ConsumerRow> consumer_rows;
+  EndReport end_report;
 
  private:
   base::Result<CommandOutcome> record(const std::string& what, const std::string& actor, bool dry_run) {
@@ -246,6 +255,41 @@ TEST_F(AdminServerTest, AnErrorOfTheLinkKeepsItsReasonAndHint) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(info(status).reason(), pb::ERROR_REASON_STATE_UNAVAILABLE);
   EXPECT_EQ(info(status).hint(), "free some");
+}
+
+TEST_F(AdminServerTest, TheEndOfALinkIsAskedForByNameAndAnsweredWhole) {
+  start();
+  commands_.end_report.loss.topics = {{{"orders", "events"}, 2, 1, 137, std::nullopt, 7'000'000}};
+  commands_.end_report.loss.messages = 137;
+  commands_.end_report.undone = {"the disk is full"};
+  {
+    grpc::ClientContext context;
+    pb::FailoverRequest request;
+    request.set_actor("ann@host");
+    pb::EndReport report;
+    ASSERT_TRUE(stub_->Failover(&context, request, &report).ok());
+    EXPECT_EQ(report.verb(), "failover");
+    EXPECT_EQ(report.loss().messages(), 137U);
+    EXPECT_FALSE(report.loss().has_age_micros()) << "unknown is absent";
+    ASSERT_EQ(report.loss().topics_size(), 1);
+    EXPECT_EQ(report.loss().topics(0).unknown_partitions(), 1U);
+    EXPECT_EQ(report.undone_size(), 1);
+  }
+  {
+    grpc::ClientContext context;
+    pb::PromoteRequest request;
+    request.set_actor("ann@host");
+    request.set_still_for_ms(600'001);
+    pb::EndReport report;
+    EXPECT_EQ(stub_->Promote(&context, request, &report).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  {
+    grpc::ClientContext context;
+    pb::EndReport report;
+    EXPECT_EQ(stub_->Failover(&context, pb::FailoverRequest(), &report).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(commands_.calls, (std::vector<std::string>{"failover by ann@host"}));
 }
 
 TEST_F(AdminServerTest, TheLedgerIsFiltered) {

@@ -46,6 +46,10 @@ class AdminService final : public pb::Admin::Service {
                      pb::CommandResponse* response) override;
   grpc::Status ReplayGaps(grpc::ServerContext* context, const pb::ReplayGapsRequest* request,
                           pb::CommandResponse* response) override;
+  grpc::Status Failover(grpc::ServerContext* context, const pb::FailoverRequest* request,
+                        pb::EndReport* response) override;
+  grpc::Status Promote(grpc::ServerContext* context, const pb::PromoteRequest* request,
+                       pb::EndReport* response) override;
   // admin_service_compare.cc
   grpc::Status Translate(grpc::ServerContext* context, const pb::TranslateRequest* request,
                          pb::TranslateResponse* response) override;

@@ -1,6 +1,7 @@
 #include "replicator/consumers/consumer_sync.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -67,8 +68,16 @@ base::Task<base::Result<ConsumerSync::Entries>> ConsumerSync::look(SyncedTopic t
     });
     if (known != known_.end()) entry.row.synced_at = known->synced_at;
     // The upstream first: what it says must be covered by a map that is read later.
-    auto up_call = stored(up_, topic.upstream, {kind, name}, partition);
-    auto up = co_await std::move(up_call);
+    base::Result<std::optional<std::uint64_t>> up = std::optional<std::uint64_t>();
+    if (up_ != nullptr) {
+      auto up_call = stored(*up_, topic.upstream, {kind, name}, partition);
+      up = co_await std::move(up_call);
+    } else if (known == known_.end()) {
+      continue;  // never seen
+    } else {
+      up = known->up_offset;
+      entry.row.seen_at = known->seen_at;
+    }
     base::Result<std::optional<std::uint64_t>> down = std::optional<std::uint64_t>();
     if (up && there) {
       auto down_call = stored(down_, topic.downstream, {kind, name}, partition);
@@ -186,24 +195,36 @@ base::Task<base::Result<std::vector<state::ConsumerRow>>> ConsumerSync::pass(std
   auto known = co_await std::move(known_call);
   CO_RETURN_IF_ERROR(known);
   known_ = std::move(*known);
+  std::vector<std::string> consumers = options_.names;
+  for (const state::ConsumerRow& row : known_) {
+    if (up_ == nullptr && row.kind == "consumer") consumers.push_back(row.name);
+  }
+  std::ranges::sort(consumers);
+  consumers.erase(std::unique(consumers.begin(), consumers.end()), consumers.end());
   std::vector<state::ConsumerRow> rows;
   for (const SyncedTopic& topic : topics) {
     std::vector<std::string> there;
     std::vector<std::string> listed;  // groups upstream
     std::vector<std::pair<iggy::ConsumerKind, std::string>> who;
-    for (const std::string& name : options_.names) who.emplace_back(iggy::ConsumerKind::kConsumer, name);
+    for (const std::string& name : consumers) who.emplace_back(iggy::ConsumerKind::kConsumer, name);
     if (options_.groups) {
-      auto up_call = group_names(up_, topic.upstream);
-      auto names = co_await std::move(up_call);
-      CO_RETURN_IF_ERROR(names);
-      listed = *names;
-      for (const state::ConsumerRow& row : known_) {  // a group that was deleted upstream is reported
-        if (row.key.topic == topic.upstream && row.kind == "group") names->push_back(row.name);
+      std::vector<std::string> names;
+      if (up_ != nullptr) {
+        auto up_call = group_names(*up_, topic.upstream);
+        auto found = co_await std::move(up_call);
+        CO_RETURN_IF_ERROR(found);
+        names = std::move(*found);
       }
-      std::ranges::sort(*names);
-      names->erase(std::unique(names->begin(), names->end()), names->end());
-      for (std::string& name : *names) who.emplace_back(iggy::ConsumerKind::kGroup, std::move(name));
-      if (!names->empty()) {
+      listed = names;
+      for (const state::ConsumerRow& row : known_) {
+        if (row.key.topic != topic.upstream || row.kind != "group") continue;
+        names.push_back(row.name);  // a group that was deleted upstream is reported
+        if (up_ == nullptr && row.up_offset) listed.push_back(row.name);
+      }
+      std::ranges::sort(names);
+      names.erase(std::unique(names.begin(), names.end()), names.end());
+      for (std::string& name : names) who.emplace_back(iggy::ConsumerKind::kGroup, name);
+      if (!names.empty()) {
         auto down_call = group_names(down_, topic.downstream);
         auto down_names = co_await std::move(down_call);
         CO_RETURN_IF_ERROR(down_names);
@@ -237,6 +258,44 @@ base::Task<base::Result<std::vector<state::ConsumerRow>>> ConsumerSync::pass(std
     CO_RETURN_IF_ERROR(applied);
   }
   co_return rows;
+}
+
+base::Task<base::Result<std::vector<state::ConsumerRow>>> ConsumerSync::pass_over_all() {
+  auto rows_call = store_.partitions();
+  auto partitions = co_await std::move(rows_call);
+  CO_RETURN_IF_ERROR(partitions);
+  std::map<base::TopicName, SyncedTopic> topics;
+  for (const state::PartitionRow& row : *partitions) {
+    SyncedTopic& topic = topics[row.key.topic];
+    topic.upstream = row.key.topic;
+    topic.downstream = row.downstream;
+    topic.partitions.push_back(row.key.partition);
+  }
+  std::vector<SyncedTopic> list;
+  for (auto& [name, topic] : topics) list.push_back(std::move(topic));
+  auto passing = pass(std::move(list), false);
+  co_return co_await std::move(passing);
+}
+
+SyncSummary summary_of(const std::vector<state::ConsumerRow>& rows, std::uint64_t now) {
+  std::map<std::string, std::size_t> counts;
+  std::uint64_t oldest = now;
+  for (const state::ConsumerRow& row : rows) {
+    if (row.state == to_string(ConsumerState::kNone)) continue;
+    ++counts[row.state];
+    oldest = std::min(oldest, row.seen_at);
+  }
+  if (counts.empty()) return {"no stored offset was seen upstream", std::nullopt};
+  std::string text;
+  for (const auto& [state, count] : counts) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
+  text = fmt::format("stored offsets: {}; the upstream's as of {:.1f} s before", text,
+                     static_cast<double>(now - oldest) / 1e6);
+  const auto stuck = std::ranges::find_if(rows, [](const state::ConsumerRow& row) {
+    return row.state == to_string(ConsumerState::kFailed) || row.state == to_string(ConsumerState::kBusy);
+  });
+  if (stuck == rows.end()) return {std::move(text), std::nullopt};
+  return {std::move(text), fmt::format("{} {} of {} was not moved: {}", stuck->kind, stuck->name,
+                                       stuck->key.to_string(), stuck->detail)};
 }
 
 }  // namespace replicator

@@ -5,6 +5,8 @@
 // by a member, so a pass joins a group that nobody is in downstream, stores, and leaves; while somebody is in it, it is
 // left alone. What one consumer can't have (a right, a refusal) stops no other: its row says so.
 //
+// Without an upstream (it is gone, the link ends) a pass goes by what was last seen of it, as the state file has it.
+//
 // Affinity: the clients' io_context. Lifetime: all references outlive a pass. One pass at a time.
 #pragma once
 
@@ -16,6 +18,13 @@
 #include "state/async_store.h"
 
 namespace replicator {
+
+// What a pass did, in a sentence; and what keeps it from being done, if anything does.
+struct SyncSummary {
+  std::string text;
+  std::optional<std::string> undone;  // a server refused, or somebody is in a group
+};
+SyncSummary summary_of(const std::vector<state::ConsumerRow>& rows, std::uint64_t now);
 
 // A topic and its partitions that are copied.
 struct SyncedTopic {
@@ -30,13 +39,16 @@ struct ConsumerOptions {
 
 class ConsumerSync {
  public:
-  ConsumerSync(iggy::Client& upstream, iggy::Client& downstream, state::AsyncStore& store, base::Clock& clock,
+  // `upstream`: null when it is gone.
+  ConsumerSync(iggy::Client* upstream, iggy::Client& downstream, state::AsyncStore& store, base::Clock& clock,
                ConsumerOptions options)
       : up_(upstream), down_(downstream), store_(store), clock_(clock), options_(std::move(options)) {}
 
   // Sorted by key, kind, name. An error is about a whole side or the state file: nothing may be concluded.
   // `dry_run`: rows say what would be stored; nothing is, on neither side nor in the file.
   base::Task<base::Result<std::vector<state::ConsumerRow>>> pass(std::vector<SyncedTopic> topics, bool dry_run);
+  // Over every partition of the state file: the last pass of a link.
+  base::Task<base::Result<std::vector<state::ConsumerRow>>> pass_over_all();
 
  private:
   struct Entry {
@@ -53,7 +65,7 @@ class ConsumerSync {
   base::Task<base::Result<std::optional<std::uint64_t>>> stored(iggy::Client& client, base::TopicName topic,
                                                                 iggy::Consumer consumer, std::uint32_t partition);
 
-  iggy::Client& up_;
+  iggy::Client* const up_;
   iggy::Client& down_;
   state::AsyncStore& store_;
   base::Clock& clock_;

@@ -3,6 +3,7 @@
 //   start: connect both ends ─▶ link row ─▶ marker (are we the only writer?) ─▶ reconcile ─▶ pipelines
 //   stop:  pipelines stop reading ─▶ sends in flight resolved (drain_timeout) ─▶ marker released ─▶ commit ─▶ clients
 //   closed
+//   end:   nothing is sent any more ─▶ stop, with both records of the end instead of the release (failover/end_link.h)
 //
 // What each failure does: an end that can't be reached is tried again for ever (credentials, a foreign port or a newer
 // dialect end the start with a sentence); the marker says somebody else writes: every pipeline stops, nothing is
@@ -36,6 +37,8 @@
 
 namespace replicator {
 
+iggy::ClientOptions client_options(const Config& config);
+
 class Supervisor final : public Commands {
  public:
   Supervisor(asio::io_context& io, base::Clock& clock, Config config, std::vector<Setting> settings,
@@ -49,6 +52,8 @@ class Supervisor final : public Commands {
   // After run() has ended, on its thread.
   std::vector<PartitionReceipt> receipts() const;
   bool ended_by_itself() const { return ended_by_itself_; }
+  // Set when run() ended because of end_link().
+  const std::optional<EndReport>& end_report() const { return end_report_; }
   // Idempotent, any thread. run() ends within drain_timeout plus a second.
   void request_stop();
 
@@ -58,6 +63,7 @@ class Supervisor final : public Commands {
   base::Result<CommandOutcome> reset(base::PartitionKey key, std::uint64_t up_offset, std::string actor,
                                      bool dry_run) override;
   base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) override;
+  base::Result<EndReport> end_link(EndRequest request) override;
   base::Result<std::vector<state::GapRow>> gaps() override;
   base::Result<std::vector<state::EventRow>> events(std::size_t newest) override;
   base::Result<state::Translation> translate(base::PartitionKey key, state::Side from, std::uint64_t offset) override;
@@ -84,6 +90,8 @@ class Supervisor final : public Commands {
   struct Sample {
     base::TimePoint at;
     std::uint64_t messages = 0, bytes = 0;
+    std::optional<std::uint64_t> upstream_end;  // as seen at upstream_at, µs
+    std::uint64_t upstream_at = 0;
   };
 
   // supervisor.cc
@@ -112,6 +120,15 @@ class Supervisor final : public Commands {
   void log_progress(const LinkStatus& status);
   bool reached(const Slot& slot, const PartitionStatus& status) const;
   bool everything_caught_up();
+
+  // supervisor_ending.cc
+  using EndPromise = std::promise<base::Result<EndReport>>;
+  base::Task<void> begin_ending(EndRequest request, std::shared_ptr<EndPromise> promise);
+  base::Task<base::Result<EndReport>> prepare_ending(const EndRequest& request);
+  base::Task<base::Result<Loss>> present_loss(Ending ending);
+  base::Task<base::Status> ready_to_promote(const EndRequest& request, EndReport& report);
+  base::Task<base::Result<std::string>> equal_sides();
+  base::Task<void> finish_ending(bool drained);
 
   // supervisor_commands.cc
   template <class T>
@@ -163,6 +180,7 @@ class Supervisor final : public Commands {
   Topology topology_;
   bool reconciled_ = false;
   std::map<base::PartitionKey, std::vector<Sample>> samples_;
+  std::map<base::PartitionKey, double> upstream_rates_;
   base::TimePoint progress_logged_at_{};
   std::string logged_store_error_;
 
@@ -179,11 +197,17 @@ class Supervisor final : public Commands {
   base::Event publish_stop_;
   base::Event lease_stop_;
   base::Event lease_ended_;
+  base::Event ending_begun_;
   std::atomic<bool> stopped_ = false;
   std::string state_ = "starting", state_detail_;
   std::uint64_t started_at_ = 0;
   bool ended_by_itself_ = false;
   std::optional<base::Error> ended_;  // why run() ends, when not asked to
+  std::optional<EndRequest> ending_;  // set: nothing is sent any more, and this link ends for good
+  std::string ending_verified_;
+  base::TimePoint ending_since_{};
+  std::vector<std::shared_ptr<EndPromise>> end_waiters_;
+  std::optional<EndReport> end_report_;
 };
 
 }  // namespace replicator
