@@ -292,6 +292,8 @@ std::vector<ConfigKey> make_keys() {
        .help = "What a committed message outlives downstream: memory, flush (0.8), persisted (0.9)",
        .set = set_ack,
        .get = [](const Config& config) { return Values{std::string(to_string(config.ack))}; }},
+      text("copy.provenance", "--provenance", &Config::provenance,
+           "Name of the upstream cluster, stamped with stream, topic, partition and offset on each message"),
       {.key = "copy.upstream_commit",
        .flag = "--upstream-commit",
        .help = "never or after_ack: store the position upstream too, for others to see",

@@ -74,12 +74,12 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
   Config config;
   auto& [upstream_url, downstream_url, topics, exclude, rename, start, retention, create_topics, marker, state_file,
          poll_interval, commit_interval, commit_max_messages, batch_bytes, budget_bytes, uncommitted_batches_max, ack,
-         upstream_commit, upstream_commit_consumer, upstream_commit_as, skip_invalid_records, invalid_records_export,
-         policies, connect_timeout, read_timeout, drain_timeout, reconcile_interval, confirm_for, retry_initial_backoff,
-         retry_max_backoff, stuck_after, pin_alarm_after, fence_timeout, consumers, consumer_groups, external_groups,
-         consumer_interval, admin_address, admin_tls_cert, admin_tls_key, admin_token_file, metrics_address, log_format,
-         log_level, until_caught_up] = config;
-  constexpr std::size_t kFields = 45;
+         provenance, upstream_commit, upstream_commit_consumer, upstream_commit_as, skip_invalid_records,
+         invalid_records_export, policies, connect_timeout, read_timeout, drain_timeout, reconcile_interval,
+         confirm_for, retry_initial_backoff, retry_max_backoff, stuck_after, pin_alarm_after, fence_timeout, consumers,
+         consumer_groups, external_groups, consumer_interval, admin_address, admin_tls_cert, admin_tls_key,
+         admin_token_file, metrics_address, log_format, log_level, until_caught_up] = config;
+  constexpr std::size_t kFields = 46;
   constexpr std::size_t kFlagOnly = 1;   // until_caught_up: belongs to one run
   constexpr std::size_t kFileKeys = 2;   // upstream_url_file, downstream_url_file: no fields
   constexpr std::size_t kPolicies = 10;  // one field, a key for each fault that has an exit besides retry
@@ -105,6 +105,7 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
       {"copy.budget_bytes", {"64MiB"}},
       {"copy.uncommitted_batches_max", {"7"}},
       {"copy.ack", {"flush"}},
+      {"copy.provenance", {"east"}},
       {"copy.upstream_commit", {"after_ack"}},
       {"copy.upstream_commit_consumer", {"watcher"}},
       {"copy.upstream_commit_as", {"external_group"}},

@@ -504,7 +504,8 @@ base::Task<base::Status> Connection::receive_legacy() {
   CO_RETURN_IF_ERROR(filled);
   const legacy::ReplyHeader header = legacy::read_reply_header(base::ByteView(stage_).subspan(stage_begin_));
   stage_begin_ += legacy::kHeaderSize;
-  if (outstanding_.empty()) {
+  // What has not been written yet can't have been answered.
+  if (outstanding_.empty() || !outstanding_.begin()->second->handed) {
     // A stopping server says so to idle connections, unasked.
     if (header.status == kDisconnected) co_return lost("the server is stopping");
     co_return base::Error(kMalformed, "connection", options_.peer.to_string(), "an answer that nothing had asked for");
@@ -549,11 +550,11 @@ base::Task<base::Status> Connection::receive_vsr() {
   const auto& reply = std::get<vsr::ReplyHeader>(*header);
   std::shared_ptr<base::Buffer> body;
   const auto asked = outstanding_.find(reply.request);
-  auto reading =
-      read_body(reply.size - vsr::kHeaderSize, asked == outstanding_.end() ? nullptr : asked->second.get(), body);
+  const bool expected = asked != outstanding_.end() && asked->second->handed;
+  auto reading = read_body(reply.size - vsr::kHeaderSize, expected ? asked->second.get() : nullptr, body);
   auto read = co_await std::move(reading);
   CO_RETURN_IF_ERROR(read);
-  const ExchangePtr exchange = take_outstanding(reply.request);
+  const ExchangePtr exchange = expected ? take_outstanding(reply.request) : nullptr;
   if (exchange == nullptr) {
     ++unknown_replies_;
     co_return base::ok();

@@ -178,13 +178,14 @@ class Broker(Process):
 
 
 class Message:
-    """A line of `iggy-load read`. `digest` covers everything that has to be equal on both sides."""
+    """A line of `iggy-load read`. `digest` covers everything that has to be equal on both sides. `headers`: bytes."""
 
-    __slots__ = ("partition", "offset", "id", "digest")
+    __slots__ = ("partition", "offset", "id", "headers", "digest")
 
     def __init__(self, line):
         words = line.split()
         self.partition, self.offset, self.id, self.digest = int(words[0]), int(words[1]), words[2], words[6]
+        self.headers = int(words[5])
 
 
 class Sandbox(Broker):

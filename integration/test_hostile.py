@@ -109,11 +109,14 @@ def assert_sound(appliance, proxy):
     assert appliance.memory("VmHWM") < MEMORY, f"{appliance.memory('VmHWM') / MEBIBYTE} MiB"
     proxy.answer = None
     proxy.cut_all()
-    wait_until(
-        "each partition is caught up or in a fault",
-        lambda: all(row["phase"] in ("PHASE_CAUGHT_UP", "PHASE_FAULT") for row in appliance.partitions()),
-        40,
-    )
+    try:
+        wait_until(
+            "each partition is caught up or in a fault",
+            lambda: all(row["phase"] in ("PHASE_CAUGHT_UP", "PHASE_FAULT") for row in appliance.partitions()),
+            40,
+        )
+    except harness.Timeout as timeout:
+        raise harness.Timeout(f"{timeout}: {appliance.partitions()}") from timeout
     assert appliance.stop(15) == 0
 
 

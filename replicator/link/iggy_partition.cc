@@ -75,8 +75,9 @@ base::Task<base::Result<Polled>> IggySource::at_time(std::uint64_t micros) {
   return read({iggy::PollStrategy::Kind::kTimestamp, micros}, 1);
 }
 std::optional<Observed> IggySource::observed() const { return reader_.watcher().observed(reader_.partition()); }
-base::Task<base::Result<PartitionView>> IggySource::wait_for_change(PartitionView seen, base::Duration at_most) {
-  auto call = reader_.watcher().wait_for_change(reader_.partition(), seen, at_most);
+base::Task<base::Result<PartitionView>> IggySource::wait_for_change(PartitionView seen, base::Duration at_most,
+                                                                    base::Event& cancel) {
+  auto call = reader_.watcher().wait_for_change(reader_.partition(), seen, at_most, cancel);
   auto view = co_await std::move(call);
   if (!view) co_return reader_.named(std::move(view).error(), iggy::Access::kReadTopic);
   co_return view;
@@ -84,7 +85,7 @@ base::Task<base::Result<PartitionView>> IggySource::wait_for_change(PartitionVie
 
 IggySink::IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
                    std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout, Ack ack,
-                   std::function<base::Status()> may_send)
+                   base::Provenance provenance, std::function<base::Status()> may_send)
     : clock_(clock),
       client_(client),
       reader_("downstream", client, watcher, topic, partition),
@@ -93,6 +94,7 @@ IggySink::IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watch
       batch_bytes_(batch_bytes),
       fence_timeout_(fence_timeout),
       ack_(ack),
+      provenance_(std::move(provenance)),
       may_send_(std::move(may_send)) {}
 
 base::Task<base::Result<PartitionView>> IggySink::view() { return reader_.view(); }
@@ -102,7 +104,7 @@ base::Task<base::Result<Polled>> IggySink::read(std::uint64_t from, std::uint32_
 base::Task<base::Result<Polled>> IggySink::last() { return reader_.poll({iggy::PollStrategy::Kind::kLast, 0}, 1); }
 
 base::Result<std::size_t> IggySink::fit(std::span<const base::Record> records) const {
-  return iggy::fit(client_.server().dialect, records, batch_bytes_);
+  return iggy::fit(client_.server().dialect, provenance_.is_on() ? provenance_.stamp(records) : records, batch_bytes_);
 }
 
 base::Task<base::Result<Acked>> IggySink::send(std::span<const base::Record> records) {
@@ -110,6 +112,7 @@ base::Task<base::Result<Acked>> IggySink::send(std::span<const base::Record> rec
     auto allowed = may_send_();
     CO_RETURN_IF_ERROR(allowed);
   }
+  if (provenance_.is_on()) records = provenance_.stamp(records);
   auto frame = iggy::encode_send(client_.server().dialect, topic_, partition_, records);
   CO_RETURN_IF_ERROR(frame);
   const auto count = static_cast<std::uint32_t>(records.size());

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/provenance.h"
 #include "iggy/client.h"
 #include "iggy/rights.h"
 #include "replicator/link/topic_watcher.h"
@@ -49,7 +50,8 @@ class IggySource final : public Source {
   base::Task<base::Result<Polled>> last() override;
   base::Task<base::Result<Polled>> at_time(std::uint64_t micros) override;
   std::optional<Observed> observed() const override;
-  base::Task<base::Result<PartitionView>> wait_for_change(PartitionView seen, base::Duration at_most) override;
+  base::Task<base::Result<PartitionView>> wait_for_change(PartitionView seen, base::Duration at_most,
+                                                          base::Event& cancel) override;
 
  private:
   base::Task<base::Result<Polled>> read(iggy::PollStrategy strategy, std::uint32_t count);
@@ -60,10 +62,11 @@ class IggySource final : public Source {
 
 class IggySink final : public Sink {
  public:
-  // `may_send`: asked before every send; kNotAccepted while the link's lease is not proven (marker.h). Empty = always.
+  // `provenance`: stamped on what is sent. `may_send`: asked before every send; kNotAccepted while the link's lease is
+  // not proven (marker.h). Empty = always.
   IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
            std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout, Ack ack,
-           std::function<base::Status()> may_send);
+           base::Provenance provenance, std::function<base::Status()> may_send);
   bool is_legacy() const override { return reader_.is_legacy(); }
   base::Task<base::Result<PartitionView>> view() override;
   base::Task<base::Result<Polled>> read(std::uint64_t from, std::uint32_t count) override;
@@ -86,6 +89,7 @@ class IggySink final : public Sink {
   const std::size_t batch_bytes_;
   const base::Duration fence_timeout_;
   const Ack ack_;
+  mutable base::Provenance provenance_;  // what it has stamped last is no state of ours
   const std::function<base::Status()> may_send_;
   iggy::SendTrace trace_;  // the connection that sends go to, since open()
 };

@@ -1,13 +1,11 @@
 #include "replicator/link/supervisor.h"
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
 
 #include <asio/experimental/awaitable_operators.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include "replicator/failover/end_link.h"
 #include "replicator/marker/process.h"
@@ -23,20 +21,7 @@ constexpr base::Duration kLookAtStateFileEvery = std::chrono::seconds(1);
 // poll of a dead one that is waited for, and then only sends are left.
 constexpr base::Duration kEndingDrain = std::chrono::milliseconds(100);
 constexpr base::Duration kEndingSends = std::chrono::milliseconds(500);
-
-// The process "<hex>@host:pid" of this host runs, and runs this program: a number alone may have found another owner.
-bool still_runs(std::string_view process) {
-  const std::string pid(process.substr(process.rfind(':') + 1));
-  if (pid == std::to_string(getpid())) return false;
-  const auto name_of = [](const std::string& of) {
-    std::string name;
-    std::ifstream file("/proc/" + of + "/comm");
-    std::getline(file, name);
-    return name;
-  };
-  const std::string name = name_of(pid);
-  return !name.empty() && name == name_of("self");
-}
+constexpr base::Duration kPingInterval = std::chrono::seconds(1);
 
 CommitterOptions committer_options(const Config& config) {
   CommitterOptions options;
@@ -70,7 +55,7 @@ iggy::ClientOptions client_options(const Config& config) {
 }
 
 Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, std::vector<Setting> settings,
-                       state::AsyncStore& store, StatusBoard& board, std::string version)
+                       state::AsyncStore& store, StatusBoard& board, std::string version, Surroundings surroundings)
     : io_(io),
       clock_(clock),
       config_(std::move(config)),
@@ -78,6 +63,7 @@ Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, 
       store_(store),
       board_(board),
       version_(std::move(version)),
+      surroundings_(std::move(surroundings)),
       committer_(std::make_unique<Committer>(io, clock, store, committer_options(config_))),
       budget_(io, config_.budget_bytes),
       upstream_turn_(io),
@@ -149,12 +135,13 @@ base::Task<base::Status> Supervisor::start() {
   CO_RETURN_IF_ERROR(storable);
   upstream_.status.url = upstream->redacted();
   downstream_.status.url = downstream->redacted();
-  upstream_.client = iggy::make_client(io_, clock_, std::move(*upstream), client_options(config_));
-  downstream_.client = iggy::make_client(io_, clock_, std::move(*downstream), client_options(config_));
+  upstream_.client = surroundings_.connect(std::move(*upstream), client_options(config_));
+  downstream_.client = surroundings_.connect(std::move(*downstream), client_options(config_));
   for (End* end : {&upstream_, &downstream_}) {
     auto connecting = connect(*end);
     auto connected = co_await std::move(connecting);
     CO_RETURN_IF_ERROR(connected);
+    background_.spawn(watch_end(*end));
   }
   if (auto refused = refuse_external_groups(); !refused) co_return refused;
   auto loading = load_link();
@@ -206,6 +193,20 @@ base::Task<base::Status> Supervisor::connect(End& end) {
   }
 }
 
+// Connected = it answered lately. Asked by a ping of its own: what else is asked depends on what there is to do.
+base::Task<void> Supervisor::watch_end(End& end) {
+  end.answered_at = clock_.now();
+  while (!publish_stop_.is_set()) {
+    auto call = end.client->call(iggy::Ping{});
+    auto answer = co_await std::move(call);
+    if (!answer && answer.error().is_cancelled()) break;
+    if (answer) end.answered_at = clock_.now();
+    end.status.last_error = answer ? std::string() : answer.error().to_string();
+    auto wait = base::wait_until(clock_, publish_stop_, clock_.now() + kPingInterval);
+    co_await std::move(wait);
+  }
+}
+
 base::Task<base::Status> Supervisor::load_link() {
   auto link_call = store_.link();
   auto stored = co_await std::move(link_call);
@@ -213,7 +214,7 @@ base::Task<base::Status> Supervisor::load_link() {
   state::Transaction transaction;
   link_is_new_ = !stored->has_value();
   if (link_is_new_) {
-    link_.id = random_hex();
+    link_.id = surroundings_.random_hex();
     link_.created_at = clock_.wall_micros();
   } else {
     link_ = **stored;
@@ -312,8 +313,11 @@ base::Task<base::Status> Supervisor::take_lease() {
   }
   MarkerOptions options = marker_options(config_, *rules_, link_);
   if (link_is_new_) options.stored_generation = 0;
+  options.process =
+      fmt::format("{}@{}:{}", surroundings_.random_hex().substr(0, 16), surroundings_.host, surroundings_.pid);
+  options.fresh_identity = surroundings_.random_hex();
   options.is_rival = [this](const MarkerRecord& other) { return is_rival(other, view_, clock_.wall_micros()); };
-  options.still_runs = still_runs;
+  options.still_runs = surroundings_.still_runs;
   marker_ = std::make_unique<Marker>(*downstream_.client, clock_, std::move(options));
   base::Backoff backoff({config_.retry_initial_backoff, config_.retry_max_backoff}, 3);
   while (true) {
@@ -437,8 +441,16 @@ base::Task<base::Status> Supervisor::reconcile_once() {
 TopicWatcher& Supervisor::watcher(End& end, const base::TopicName& topic) {
   auto& watcher = end.watchers[topic];
   if (!watcher) {
-    watcher = std::make_unique<TopicWatcher>(io_, clock_, *end.client, topic, config_.poll_interval);
+    watcher = std::make_unique<TopicWatcher>(io_, clock_, *end.client, topic);
     background_.spawn(watcher->run());
+    if (&end == &upstream_) {
+      auto& stream = end.streams[topic.stream];
+      if (!stream) {
+        stream = std::make_unique<StreamWatcher>(io_, clock_, *end.client, topic.stream, config_.poll_interval);
+        background_.spawn(stream->run());
+      }
+      stream->add(*watcher);
+    }
   }
   return *watcher;
 }
@@ -473,9 +485,10 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   Slot& slot = slots_[wanted.key];
   slot.source = std::make_unique<IggySource>(*upstream_.client, watcher(upstream_, wanted.key.topic), wanted.key,
                                              sink_legacy && !source_legacy ? link_.id : std::string());
-  slot.sink = std::make_unique<IggySink>(clock_, *downstream_.client, watcher(downstream_, wanted.downstream),
-                                         wanted.downstream, wanted.key.partition, config_.batch_bytes,
-                                         config_.fence_timeout, config_.ack, [this] { return may_send(); });
+  slot.sink = std::make_unique<IggySink>(
+      clock_, *downstream_.client, watcher(downstream_, wanted.downstream), wanted.downstream, wanted.key.partition,
+      config_.batch_bytes, config_.fence_timeout, config_.ack, base::Provenance(config_.provenance, wanted.key),
+      [this] { return may_send(); });
   slot.pipeline =
       std::make_unique<PartitionPipeline>(io_, clock_, wanted.key, wanted.downstream, *slot.source, *slot.sink, store_,
                                           *committer_, budget_, options, std::move(row));
@@ -497,6 +510,7 @@ base::Task<void> Supervisor::stop_in_order() {
   co_await std::move(closing_verify);
   if (ending_ && ending_->ending == Ending::kFailover && upstream_.client) {
     // Nothing is asked of an upstream that may be dead: whoever waits for it, lets go.
+    for (auto& [stream, watcher] : upstream_.streams) watcher->stop();
     for (auto& [topic, watcher] : upstream_.watchers) watcher->stop();
     auto closing = upstream_.client->close();
     co_await std::move(closing);
@@ -514,6 +528,7 @@ base::Task<void> Supervisor::stop_in_order() {
   auto in_time = base::wait_until(clock_, drained, deadline);
   co_await std::move(in_time);
   if (ending_ && !drained.is_set() && upstream_.client) {  // a poll that nobody answers
+    for (auto& [stream, watcher] : upstream_.streams) watcher->stop();
     for (auto& [topic, watcher] : upstream_.watchers) watcher->stop();
     auto closing = upstream_.client->close();
     co_await std::move(closing);
@@ -526,6 +541,7 @@ base::Task<void> Supervisor::stop_in_order() {
   }
   if (!drained.is_set()) spdlog::warn("drain_timeout is over: sends in flight are left unresolved");
   for (End* end : {&upstream_, &downstream_}) {
+    for (auto& [stream, watcher] : end->streams) watcher->stop();
     for (auto& [topic, watcher] : end->watchers) watcher->stop();
   }
   if (!drained.is_set()) {

@@ -58,8 +58,8 @@ base::Task<base::Result<VerifyReport>> Supervisor::compare(VerifyRequest request
   client.read_timeout = config_.read_timeout;
   client.reconnect = {config_.retry_initial_backoff, config_.retry_max_backoff};
   client.poll_connections = 1;
-  verify_up_ = iggy::make_client(io_, clock_, std::move(*upstream), client);
-  verify_down_ = iggy::make_client(io_, clock_, std::move(*downstream), client);
+  verify_up_ = surroundings_.connect(std::move(*upstream), client);
+  verify_down_ = surroundings_.connect(std::move(*downstream), client);
   const bool mints = downstream_.client->server().dialect == iggy::Dialect::kLegacy &&
                      upstream_.client->server().dialect != iggy::Dialect::kLegacy;
   VerifyOptions options;

@@ -61,6 +61,7 @@ base::Task<void> Supervisor::begin_ending(EndRequest request, std::shared_ptr<En
   end_waiters_.push_back(std::move(promise));
   ending_begun_.set();
   stop_.set();
+  reconcile_now_.set();
 }
 
 // What a dry run says, or why the link can't end like this. Changes nothing, but for the fence that was asked for.
@@ -198,8 +199,7 @@ base::Task<void> Supervisor::finish_ending(bool drained) {
   std::unique_ptr<iggy::Client> another;
   base::Status reachable = base::ok();
   if (!usable) {
-    another =
-        iggy::make_client(io_, clock_, *iggy::parse_connection_string(config_.downstream_url), client_options(config_));
+    another = surroundings_.connect(*iggy::parse_connection_string(config_.downstream_url), client_options(config_));
     auto connecting = connect_for(*another, clock_, options.patience);
     reachable = co_await std::move(connecting);
   }

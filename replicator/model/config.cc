@@ -126,6 +126,7 @@ std::vector<std::string> validate(const Config& config) {
   problems.size("copy.budget_bytes", config.budget_bytes, 0, kTiB);
   problems.number("copy.uncommitted_batches_max", config.uncommitted_batches_max, 1, 10'000);
 
+  if (config.provenance.size() > 255) problems.add("copy.provenance", "has more than 255 bytes");
   if (config.upstream_commit == UpstreamCommit::kAfterAck && config.upstream_commit_consumer.empty()) {
     problems.add("copy.upstream_commit_consumer", "is missing; name the consumer whose offset shows the position");
   }

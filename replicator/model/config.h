@@ -59,6 +59,7 @@ struct Config {
   std::uint64_t budget_bytes = 256ULL * 1024 * 1024;  // polled and not yet acked, whole process; >= 4 batches
   std::uint32_t uncommitted_batches_max = 64;  // acked and not yet committed, per partition, when the store fails
   Ack ack = Ack::kMemory;
+  std::string provenance;  // name of the upstream cluster, stamped on each message (base/provenance.h); empty = not
   UpstreamCommit upstream_commit = UpstreamCommit::kNever;
   std::string upstream_commit_consumer;         // name; kAfterAck needs it
   std::string upstream_commit_as = "consumer";  // "consumer" (kind 1), "external_group" (kind 3; servers from 0.10 on)

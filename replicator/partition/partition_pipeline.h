@@ -147,6 +147,7 @@ class PartitionPipeline final : public CommitListener {
   state::EventRow event(std::string kind, std::string actor, std::string detail) const;
   Lag lag() const;
   std::uint64_t readable_end(const PartitionView& view) const;
+  std::optional<std::string> downstream_ends_below();
 
   asio::io_context& io_;
   base::Clock& clock_;
@@ -164,7 +165,10 @@ class PartitionPipeline final : public CommitListener {
 
   std::optional<state::PartitionRow> row_;  // what is durable, as far as this process knows
   Positions positions_;
-  std::uint64_t down_end_ = 0;         // downstream end that belongs to acked
+  std::uint64_t down_end_ = 0;  // downstream end that belongs to acked
+  base::TimePoint acked_at_{};  // of the newest ack of this process
+  std::pair<std::uint64_t, std::uint64_t>
+      looked_below_;                   // downstream's end and ours of the newest look because of that
   std::optional<state::Anchor> tail_;  // last polled message; down_offset unused
   std::deque<Queued> queue_;
   std::vector<base::Record> outgoing_;  // reused

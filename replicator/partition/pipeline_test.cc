@@ -680,6 +680,45 @@ TEST(Pipeline, RecreatedUpstreamIsReportedWithinTheConfirmation) {
   EXPECT_EQ(w.link.down.at(0).log.size(), 13U);
 }
 
+// The downstream's leader moves to a node that does not have the newest messages, and no connection ends.
+TEST(Pipeline, ATailLostBehindAnOpenConnectionIsSentAgain) {
+  for (const Flavour flavour : {Flavour::kLegacy, Flavour::kVsr}) {
+    World w(Flavour::kVsr, flavour);
+    w.link.up.produce(0, 40);
+    w.start();
+    EXPECT_TRUE(w.caught_up());
+    w.link.down.at(0).saved = 25;
+    w.link.down.lose_tail();
+    w.link.up.produce(0, 3);  // lands at 25, where another message was written
+    EXPECT_TRUE(w.until([&] { return w.link.count_events("downstream_lost_tail") == 1; }));
+    EXPECT_TRUE(w.caught_up());
+    EXPECT_TRUE(w.pipeline().status().fault.kind.empty()) << w.pipeline().status().fault.detail;
+    // All in order behind what was kept; the three that came too early are there twice, and the ledger says so.
+    const auto& up = w.link.up.at(0).log;
+    const auto& down = w.link.down.at(0).log;
+    ASSERT_EQ(down.size(), 46U);
+    EXPECT_TRUE(std::equal(up.begin(), up.begin() + 25, down.begin()));
+    EXPECT_TRUE(std::equal(up.begin() + 25, up.end(), down.begin() + 28));
+    EXPECT_EQ(w.pipeline().status().counters.duplicates, 3U);
+    w.link.pass(2s);
+    EXPECT_TRUE(w.caught_up());
+  }
+}
+
+TEST(Pipeline, ATailLostWhileNothingIsSentIsFoundAndSentAgain) {
+  World w;
+  w.link.up.produce(0, 40);
+  w.start();
+  EXPECT_TRUE(w.caught_up());
+  w.link.pass(5s);
+  w.link.down.at(0).saved = 25;
+  w.link.down.lose_tail();
+  EXPECT_TRUE(w.until([&] { return w.link.down.at(0).log.size() == 40; }, 20s));
+  EXPECT_TRUE(w.caught_up());
+  w.expect_equal();
+  EXPECT_EQ(w.link.count_events("downstream_lost_tail"), 1U);
+}
+
 TEST(Pipeline, PurgedDownstreamIsNotCaughtUp) {
   World w;
   w.link.up.produce(0, 10);
