@@ -105,6 +105,9 @@ class Client {
   // kNotFound when it went to another node than the one in use and that one can't be asked.
   virtual base::Task<base::Result<bool>> is_listed(SendTrace trace) = 0;
 
+  // When the control connection ended that was open last; absent while one is open, and before the first.
+  virtual std::optional<base::TimePoint> lost_at() const { return std::nullopt; }
+
   // Closes every connection; calls in flight end with kStopped. Idempotent.
   virtual base::Task<void> close() = 0;
 };

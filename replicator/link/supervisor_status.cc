@@ -85,10 +85,20 @@ void Supervisor::publish() {
 
 void Supervisor::add_rates(PartitionStatus& status) {
   std::vector<Sample>& samples = samples_[status.key];
-  samples.push_back({clock_.now(), status.counters.copied, status.counters.copied_bytes});
+  samples.push_back({clock_.now(), status.counters.copied, status.counters.copied_bytes, status.lag.seen_end,
+                     status.lag.observed_at});
   const base::TimePoint oldest = clock_.now() - kRateWindow;
   std::erase_if(samples, [oldest](const Sample& sample) { return sample.at < oldest; });
   const Sample& first = samples.front();
+  const Sample& last = samples.back();
+  // Without news the rate stays what it was: it says what an upstream that is gone took meanwhile.
+  const bool news = samples.size() > 1 && last.upstream_at > samples[samples.size() - 2].upstream_at;
+  if (news && first.upstream_end && last.upstream_end && last.upstream_at >= first.upstream_at + 200'000) {
+    const std::uint64_t grown = *last.upstream_end - std::min(*last.upstream_end, *first.upstream_end);
+    upstream_rates_[status.key] =
+        static_cast<double>(grown) * 1e6 / static_cast<double>(last.upstream_at - first.upstream_at);
+  }
+  status.upstream_per_second = upstream_rates_[status.key];
   const double seconds = std::chrono::duration<double>(samples.back().at - first.at).count();
   if (seconds < 0.2 || samples.back().messages < first.messages) return;
   status.messages_per_second = static_cast<double>(samples.back().messages - first.messages) / seconds;
