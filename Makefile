@@ -13,7 +13,7 @@ CTEST := ctest --output-on-failure --no-tests=error --parallel $$((2 * $(JOBS)))
 # Ours: not what the build makes.
 SOURCES = $(shell find . -path ./build -prune -o \( -name '*.h' -o -name '*.cc' \) -print)
 
-.PHONY: help setup build test demo drill bench format lint lint-format lint-tidy asan tsan fuzz soak clean
+.PHONY: help setup build test demo drill bench format lint lint-format lint-tidy sim sim-search asan tsan fuzz soak clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */make \1\t/p' Makefile | expand -t 16
@@ -56,6 +56,13 @@ lint-tidy: build $(TIDY_PLUGIN)
 build/tidy_own_code.so: cmake/tidy_own_code.cc
 	@mkdir -p build
 	@clang++-19 -std=c++20 -fno-rtti -fPIC -shared -isystem $(CLANG_HEADERS) $< -o $@
+
+sim: build ## SEEDS (200) seeds of the whole link on virtual time; SEED=n replays one
+	@first=$${FIRST:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; $(if $(SEED),,echo "from seed $$first";) \
+	  SIM_SEED=$(SEED) SIM_FIRST=$$first SIM_SEEDS=$(or $(SEEDS),200) build/tests/sim_test --gtest_filter='Sim.Random*'
+
+sim-search: build ## the same, until a seed fails
+	@while $(MAKE) --no-print-directory sim; do :; done
 
 # Without the tests of real processes: their deadlines are those of optimised programs.
 asan: setup ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/provenance.h"
 #include "base/testing/run_until_done.h"
 #include "base/testing/sim_clock.h"
 
@@ -64,6 +65,56 @@ TEST(Digest, DependsOnContentAndOriginNotOnPlace) {
   b = a;
   b.origin_timestamp = 1;
   EXPECT_NE(digest_of(a), digest_of(b));
+}
+
+Record record_of(const Bytes& body, std::uint32_t payload_length, std::uint64_t offset) {
+  Record record;
+  record.offset = offset;
+  record.payload_length = payload_length;
+  record.body = record.raw = record.envelope = body;
+  return record;
+}
+
+TEST(Provenance, IsAppendedOnceAndLeavesTheDigest) {
+  const PartitionKey origin{{"orders", "events"}, 3};
+  Provenance provenance("east", origin);
+  Bytes body(20, std::byte{7});  // 5 bytes payload, headers that do not parse
+  const std::vector<Record> before = {record_of(body, 5, 41), record_of(body, 20, 42)};
+  const auto stamped = provenance.stamp(before);
+  ASSERT_EQ(stamped.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Record& record = stamped[i];
+    EXPECT_EQ(digest_of(record), digest_of(before[i]));
+    EXPECT_EQ(record.body.size(), body.size() + provenance_size(record.headers()));
+    EXPECT_EQ(load<std::uint64_t>(record.body.data() + record.body.size() - 8), 41 + i);
+    EXPECT_TRUE(record.raw.empty() && record.envelope.empty()) << "the stored form would be sent instead";
+  }
+  const auto text = std::string(as_text(stamped[0].body));
+  for (const char* part : {"iggy-replicate.cluster", "east", "orders", "events", "iggy-replicate.partition"})
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+
+  // A second link keeps where it was first written.
+  const Bytes once(stamped[0].body.begin(), stamped[0].body.end());
+  const std::vector<Record> copied = {record_of(once, 5, 7)};
+  Provenance second("west", origin);
+  EXPECT_EQ(second.stamp(copied).front().body.size(), once.size());
+}
+
+TEST(Provenance, OnlyAWholeBlockAtTheEndIsOne) {
+  Provenance provenance("east", {{"s", "t"}, 0});
+  const Bytes body(1, std::byte{1});
+  const std::vector<Record> before = {record_of(body, 1, 0)};
+  const ByteView headers = provenance.stamp(before).front().headers();
+  const Bytes block(headers.begin(), headers.end());
+  EXPECT_EQ(provenance_size(block), block.size());
+  for (std::size_t cut = 1; cut <= block.size(); ++cut) {
+    EXPECT_EQ(provenance_size(ByteView(block).subspan(cut)), 0U) << cut;
+    EXPECT_EQ(provenance_size(ByteView(block).first(block.size() - cut)), 0U) << cut;
+  }
+  Bytes twice = block;
+  twice.insert(twice.end(), block.begin(), block.end());
+  EXPECT_EQ(provenance_size(twice), block.size());
+  EXPECT_FALSE(Provenance("", {{"s", "t"}, 0}).is_on());
 }
 
 TEST(Digest, ChecksumsMatchTheReferenceValues) {

@@ -3,18 +3,21 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include "base/provenance.h"
+
 namespace base {
 
 std::string Digest::to_string() const { return fmt::format("{:016x}{:016x}", high, low); }
 
 Digest digest_of(const Record& record) {
-  const XXH128_hash_t body = XXH3_128bits(record.body.data(), record.body.size());
+  const std::size_t size = record.body.size() - provenance_size(record.headers());
+  const XXH128_hash_t body = XXH3_128bits(record.body.data(), size);
   struct {
     std::uint64_t id_low, id_high, origin, lengths, body_low, body_high;
   } const key{record.id.low,
               record.id.high,
               record.origin_timestamp,
-              (static_cast<std::uint64_t>(record.payload_length) << 32U) | (record.body.size() - record.payload_length),
+              (static_cast<std::uint64_t>(record.payload_length) << 32U) | (size - record.payload_length),
               body.low64,
               body.high64};
   const XXH128_hash_t hash = XXH3_128bits(&key, sizeof(key));

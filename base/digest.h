@@ -1,5 +1,6 @@
 // What makes two messages equal across clusters: XXH3-128 over id, origin timestamp, both lengths and the XXH3-128 of
-// payload ‖ headers. Offset, server timestamp and checksums differ by nature and are not part of it.
+// payload ‖ headers. Offset, server timestamp and checksums differ by nature and are not part of it; nor is a block of
+// headers that says where a message was first written (provenance.h).
 #pragma once
 
 #include <cstdint>

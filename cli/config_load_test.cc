@@ -74,11 +74,12 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
   Config config;
   auto& [upstream_url, downstream_url, topics, exclude, rename, start, retention, create_topics, marker, state_file,
          poll_interval, commit_interval, commit_max_messages, batch_bytes, budget_bytes, uncommitted_batches_max, ack,
-         upstream_commit, upstream_commit_consumer, upstream_commit_as, skip_invalid_records, invalid_records_export,
-         policies, connect_timeout, read_timeout, drain_timeout, reconcile_interval, confirm_for, retry_initial_backoff,
-         retry_max_backoff, stuck_after, pin_alarm_after, fence_timeout, admin_address, admin_tls_cert, admin_tls_key,
-         admin_token_file, metrics_address, log_format, log_level, until_caught_up] = config;
-  constexpr std::size_t kFields = 41;
+         provenance, upstream_commit, upstream_commit_consumer, upstream_commit_as, skip_invalid_records,
+         invalid_records_export, policies, connect_timeout, read_timeout, drain_timeout, reconcile_interval,
+         confirm_for, retry_initial_backoff, retry_max_backoff, retry_max_attempts, stuck_after, pin_alarm_after,
+         fence_timeout, admin_address, admin_tls_cert, admin_tls_key, admin_token_file, metrics_address, log_format,
+         log_level, until_caught_up] = config;
+  constexpr std::size_t kFields = 43;
   constexpr std::size_t kFlagOnly = 1;   // until_caught_up: belongs to one run
   constexpr std::size_t kFileKeys = 2;   // upstream_url_file, downstream_url_file: no fields
   constexpr std::size_t kPolicies = 10;  // one field, a key for each fault that has an exit besides retry
@@ -104,6 +105,7 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
       {"copy.budget_bytes", {"64MiB"}},
       {"copy.uncommitted_batches_max", {"7"}},
       {"copy.ack", {"flush"}},
+      {"copy.provenance", {"east"}},
       {"copy.upstream_commit", {"after_ack"}},
       {"copy.upstream_commit_consumer", {"watcher"}},
       {"copy.upstream_commit_as", {"external_group"}},
@@ -119,6 +121,7 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
       {"policies.foreign_writer", {"accept"}},
       {"policies.unverifiable_tail", {"adopt"}},
       {"policies.invalid_record", {"skip"}},
+      {"time.retry_max_attempts", {"9"}},
       {"admin.address", {"127.0.0.1:1"}},
       {"admin.tls_cert", {"cert.pem"}},
       {"admin.tls_key", {"key.pem"}},

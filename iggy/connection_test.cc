@@ -321,6 +321,31 @@ TEST(LegacyConnection, AStoppingServerIsNoticedWhileIdle) {
   EXPECT_NE(bench.connection->why_closed().message().find("stopping"), std::string::npos);
 }
 
+// A poll has no byte limit on the wire, so a server could announce anything: what was asked for, and one message.
+TEST(LegacyConnection, RefusesAnAnswerToAPollThatIsLargerThanWhatWasAskedFor) {
+  for (const std::uint64_t beyond : {0U, 1U}) {
+    Bench bench(Dialect::kLegacy);
+    bench.log_in();
+    CallResult result;
+    PollMessages poll;
+    poll.stream = kTopic.stream;
+    poll.topic = kTopic.topic;
+    poll.partition = 0;
+    poll.count = 100;
+    poll.room_bytes = 1000;
+    bench.call(poll, result);
+    base::Bytes header(8);
+    base::store(header.data() + 4, static_cast<std::uint32_t>(1000 + kLargestMessage + beyond));
+    bench.answer(header);
+    EXPECT_EQ(bench.connection->is_open(), beyond == 0);
+    if (beyond == 0) continue;
+    EXPECT_EQ(code_of(result), kMalformed);
+    EXPECT_NE(result->error().message().find("to poll_messages, and 68158440 is the most that was asked for"),
+              std::string::npos)
+        << result->error().message();
+  }
+}
+
 TEST(LegacyConnection, RefusesAnAnswerBeyondTwoGibibytes) {
   Bench bench(Dialect::kLegacy);
   bench.log_in();
@@ -464,6 +489,33 @@ TEST(Connection, AbortFailsWhatIsOutstandingWithItsReason) {
   bench.connection->abort({kStopped, "client", "", "closed"});
   bench.settle();
   EXPECT_EQ(code_of(write), kStopped);
+}
+
+TEST(Connection, ARequestThatIsNotWrittenYetCannotBeAnswered) {
+  for (const Dialect dialect : {Dialect::kLegacy, Dialect::kVsr11}) {
+    Bench bench(dialect);
+    bench.log_in();
+    bench.client_end->stall_writes(true);
+    CallResult first;
+    CallResult second;
+    bench.call(GetStream{"first"}, first);
+    bench.settle();  // being written
+    bench.call(GetStream{"second"}, second);
+    bench.settle();  // waits for its turn
+    const bool legacy = dialect == Dialect::kLegacy;
+    const std::uint64_t number = bench.identity.next_request - 2;
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      bench.answer(legacy ? legacy::encode_reply(stream_named("s"))
+                          : vsr::encode_reply(GetStream{"s"}, {.client = {77, 88}, .request = number + i},
+                                              stream_named("s"), 1));
+    }
+    EXPECT_EQ(bench.connection->is_open(), !legacy);  // vsr answers carry a number: such a one is left aside
+    EXPECT_FALSE(second.has_value() && second->has_value());
+    bench.connection->abort({kStopped, "client", "", "closed"});
+    bench.settle();
+    EXPECT_EQ(stream_in(first), "s");
+    EXPECT_EQ(code_of(second), legacy ? kMalformed : kStopped) << "and it does not wait for ever";
+  }
 }
 
 // --- vsr

@@ -129,3 +129,31 @@ def test_a_pin_that_does_not_move_is_an_alarm(lab):
     assert done.returncode == 0, done.stderr
     wait_event(appliance, "upstream_pin_released")
     wait_until("it has moved", lambda: stored(upstream) == {0: 129})
+
+
+@pytest.mark.parametrize("source, target", [("0.8.0", "0.9.0"), ("0.9.0", "0.9.0"), ("0.8.0", "0.8.0")])
+def test_messages_say_where_they_were_first_written(lab, source, target):
+    upstream, downstream, appliance = pair(lab, source, target, messages=300, provenance="east")
+    appliance.kill()
+    write(upstream, 300, first_seq=300)
+    appliance.start()
+    wait_copied(appliance, 600)
+    assert appliance.stop() == 0
+    before, after = read(upstream)[0], read(downstream)[0]
+    assert digests(after) == digests(before)
+    added = {there.headers - here.headers for here, there in zip(before, after)}
+    assert len(added) == 1 and added.pop() > 5 * len("iggy-replicate."), "each has one block of one size"
+
+    # Switched off, the next run still knows its own tail; a second link keeps what the first one has stamped.
+    appliance.settings.pop("provenance")
+    write(upstream, 10, first_seq=600)
+    appliance.start()
+    wait_copied(appliance, 610)
+    assert appliance.stop() == 0
+    third = lab.broker("third", target)
+    second = harness.Appliance(lab, "second", downstream, third, provenance="west").start()
+    wait_copied(second, 610)
+    assert second.stop() == 0
+    last = read(third)[0]
+    assert digests(last) == digests(read(upstream)[0])
+    assert [message.headers for message in last[:600]] == [message.headers for message in after]

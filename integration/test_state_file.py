@@ -108,12 +108,11 @@ class Damage:
 
 def test_flipped_bits_are_noticed_or_harmless(lab):
     damage = Damage(lab)
-    noticed = 0
-    for _ in range(15):  # each bit: SqliteStoreOpen.EveryFlippedBitIsDetectedOrHarmless
+    # Most pages are nearly empty: the header is hit for certain, the rest by chance.
+    for at in [0] + [lab.random.randrange(len(damage.good)) for _ in range(15)]:
         content = bytearray(damage.good)
-        content[lab.random.randrange(len(content))] ^= 1 << lab.random.randrange(8)
-        noticed += damage.run(content)
-    assert noticed > 0
+        content[at] ^= 1 << lab.random.randrange(8)  # each bit: SqliteStoreOpen.EveryFlippedBitIsDetectedOrHarmless
+        assert damage.run(content) or at > 0, "a spoiled header was not noticed"
     assert not damage.run(damage.good)
 
 

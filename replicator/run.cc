@@ -46,7 +46,7 @@ base::Result<RunReport> run_link(const Config& config, const std::vector<Setting
   const std::unique_ptr<base::Clock> clock = base::system_clock(io);
   state::StoreThread store(std::move(*file));
   StatusBoard board;
-  Supervisor supervisor(io, *clock, config, settings, store, board, std::string(kVersion));
+  Supervisor supervisor(io, *clock, config, settings, store, board, std::string(kVersion), this_machine(io, *clock));
 
   auto admin = AdminServer::start(
       {config.admin_address, config.admin_tls_cert, config.admin_tls_key, config.admin_token_file}, board, supervisor);

@@ -2,9 +2,11 @@
 // same order. Affinity: one io_context, one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <asio/experimental/as_tuple.hpp>
@@ -21,7 +23,7 @@ class SimClock final : public Clock {
   TimePoint now() const override { return now_; }
   // Starts at 2026-01-01 so that a wall time is never mistaken for a small number.
   std::uint64_t wall_micros() const override {
-    return 1'767'225'600'000'000ULL + static_cast<std::uint64_t>(now_.time_since_epoch().count());
+    return 1'767'225'600'000'000ULL + static_cast<std::uint64_t>((now_.time_since_epoch() + wall_step_).count());
   }
   Task<void> sleep_until(TimePoint deadline) override {
     if (deadline <= now_) deadline = now_;
@@ -42,6 +44,12 @@ class SimClock final : public Clock {
     sleepers_.erase(earliest);
     return true;
   }
+  // For several clocks that go together: the earliest deadline, and a move that wakes nobody.
+  std::optional<TimePoint> next() const {
+    return sleepers_.empty() ? std::nullopt : std::optional(sleepers_.begin()->first.first);
+  }
+  void move_to(TimePoint now) { now_ = std::max(now_, now); }
+  void step_wall(Duration by) { wall_step_ += by; }
   std::size_t sleepers() const { return sleepers_.size(); }
 
  private:
@@ -54,6 +62,7 @@ class SimClock final : public Clock {
   };
   asio::io_context& io_;
   TimePoint now_;
+  Duration wall_step_{};
   std::uint64_t serial_ = 0;
   std::map<Key, std::shared_ptr<asio::steady_timer>> sleepers_;
 };

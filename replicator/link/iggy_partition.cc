@@ -18,21 +18,57 @@ iggy::PollStrategy at_offset(std::uint64_t offset) { return {iggy::PollStrategy:
 }  // namespace
 
 IggyReader::IggyReader(std::string_view side, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
-                       std::uint32_t partition)
-    : side_(side), client_(client), watcher_(watcher), topic_(std::move(topic)), partition_(partition) {}
+                       std::uint32_t partition, std::size_t room_bytes)
+    : side_(side),
+      client_(client),
+      watcher_(watcher),
+      topic_(std::move(topic)),
+      partition_(partition),
+      room_bytes_(room_bytes) {}
 
 base::Error IggyReader::named(base::Error error, iggy::Access access) const {
   return name_right(std::move(error), side_, client_, access, topic_);
 }
 
 base::Task<base::Result<PartitionView>> IggyReader::view() {
+  if (client_.server().nodes > 1) {
+    auto asking = view_at_node();
+    co_return co_await std::move(asking);
+  }
   auto call = watcher_.fresh(partition_);
   auto view = co_await std::move(call);
   if (!view) co_return named(std::move(view).error(), iggy::Access::kReadTopic);
   co_return view;
 }
 
+// In a cluster: at the node whose messages are read, because others may show an old end.
+base::Task<base::Result<PartitionView>> IggyReader::view_at_node() {
+  auto call = client_.call(iggy::GetTopic{topic_.stream, topic_.topic}, iggy::Role::kPoll, partition_);
+  auto reply = co_await std::move(call);
+  if (!reply) co_return named(std::move(reply).error(), iggy::Access::kReadTopic);
+  const auto* details = std::get_if<iggy::TopicDetails>(&*reply);
+  if (details == nullptr || partition_ >= details->partitions.size()) {
+    co_return base::Error(base::ErrorCode::kNotFound, "get_topic", topic_.to_string(),
+                          "there is no partition " + std::to_string(partition_));
+  }
+  co_return view_from(details->topic, details->partitions[partition_]);
+}
+
 base::Task<base::Result<Polled>> IggyReader::poll(iggy::PollStrategy strategy, std::uint32_t count) {
+  const bool from_newest = strategy.kind == iggy::PollStrategy::Kind::kOffset && strategy.value == newest_offset_;
+  auto asking = ask(strategy, count, room_bytes_ + (from_newest ? newest_size_ : 0));
+  auto polled = co_await std::move(asking);
+  if (polled || polled.error().code() != base::ErrorCode::kMalformed || count < 2) co_return polled;
+  // Messages are larger than those before them: the first alone, then with the one behind it.
+  auto first_call = ask(strategy, 1, room_bytes_);
+  auto first = co_await std::move(first_call);
+  if (!first || first->batch.empty()) co_return first;
+  auto two_call = ask(strategy, 2, room_bytes_ + newest_size_);
+  co_return co_await std::move(two_call);
+}
+
+base::Task<base::Result<Polled>> IggyReader::ask(iggy::PollStrategy strategy, std::uint32_t count,
+                                                 std::uint64_t room_bytes) {
   iggy::PollMessages request;
   request.consumer = consumer();
   request.stream = topic_.stream;
@@ -40,6 +76,7 @@ base::Task<base::Result<Polled>> IggyReader::poll(iggy::PollStrategy strategy, s
   request.partition = partition_;
   request.strategy = strategy;
   request.count = count;
+  request.room_bytes = room_bytes;
   auto call = client_.call(std::move(request), iggy::Role::kPoll, partition_);
   auto reply = co_await std::move(call);
   if (!reply) co_return named(std::move(reply).error(), iggy::Access::kPoll);
@@ -47,11 +84,16 @@ base::Task<base::Result<Polled>> IggyReader::poll(iggy::PollStrategy strategy, s
   if (polled == nullptr) {
     co_return base::Error(base::ErrorCode::kMalformed, "poll", topic_.to_string(), "the answer to a poll is none");
   }
+  if (!polled->batch.empty()) {
+    newest_offset_ = polled->batch.records.back().offset;
+    newest_size_ = polled->batch.records.back().size();
+  }
   co_return Polled{std::move(polled->batch), polled->current_offset};
 }
 
-IggySource::IggySource(iggy::Client& client, TopicWatcher& watcher, base::PartitionKey key, std::string mint_ids_for)
-    : reader_("upstream", client, watcher, key.topic, key.partition),
+IggySource::IggySource(iggy::Client& client, TopicWatcher& watcher, base::PartitionKey key, std::size_t batch_bytes,
+                       std::string mint_ids_for)
+    : reader_("upstream", client, watcher, key.topic, key.partition, batch_bytes),
       key_(std::move(key)),
       mint_ids_for_(std::move(mint_ids_for)) {}
 
@@ -75,8 +117,9 @@ base::Task<base::Result<Polled>> IggySource::at_time(std::uint64_t micros) {
   return read({iggy::PollStrategy::Kind::kTimestamp, micros}, 1);
 }
 std::optional<Observed> IggySource::observed() const { return reader_.watcher().observed(reader_.partition()); }
-base::Task<base::Result<PartitionView>> IggySource::wait_for_change(PartitionView seen, base::Duration at_most) {
-  auto call = reader_.watcher().wait_for_change(reader_.partition(), seen, at_most);
+base::Task<base::Result<PartitionView>> IggySource::wait_for_change(PartitionView seen, base::Duration at_most,
+                                                                    base::Event& cancel) {
+  auto call = reader_.watcher().wait_for_change(reader_.partition(), seen, at_most, cancel);
   auto view = co_await std::move(call);
   if (!view) co_return reader_.named(std::move(view).error(), iggy::Access::kReadTopic);
   co_return view;
@@ -84,25 +127,31 @@ base::Task<base::Result<PartitionView>> IggySource::wait_for_change(PartitionVie
 
 IggySink::IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
                    std::uint32_t partition, std::size_t batch_bytes, base::Duration fence_timeout, Ack ack,
-                   std::function<base::Status()> may_send)
+                   base::Provenance provenance, std::function<base::Status()> may_send)
     : clock_(clock),
       client_(client),
-      reader_("downstream", client, watcher, topic, partition),
+      reader_("downstream", client, watcher, topic, partition, batch_bytes),
       topic_(std::move(topic)),
       partition_(partition),
       batch_bytes_(batch_bytes),
       fence_timeout_(fence_timeout),
       ack_(ack),
+      provenance_(std::move(provenance)),
       may_send_(std::move(may_send)) {}
 
 base::Task<base::Result<PartitionView>> IggySink::view() { return reader_.view(); }
+// The watcher asks the leader of the metadata. In a cluster that need not be the node which takes the sends; a tail
+// that is lost there is lost with the leader.
+std::optional<Observed> IggySink::observed() const {
+  return client_.server().nodes > 1 ? std::nullopt : reader_.watcher().observed(partition_);
+}
 base::Task<base::Result<Polled>> IggySink::read(std::uint64_t from, std::uint32_t count) {
   return reader_.poll(at_offset(from), count);
 }
 base::Task<base::Result<Polled>> IggySink::last() { return reader_.poll({iggy::PollStrategy::Kind::kLast, 0}, 1); }
 
 base::Result<std::size_t> IggySink::fit(std::span<const base::Record> records) const {
-  return iggy::fit(client_.server().dialect, records, batch_bytes_);
+  return iggy::fit(client_.server().dialect, provenance_.is_on() ? provenance_.stamp(records) : records, batch_bytes_);
 }
 
 base::Task<base::Result<Acked>> IggySink::send(std::span<const base::Record> records) {
@@ -110,6 +159,7 @@ base::Task<base::Result<Acked>> IggySink::send(std::span<const base::Record> rec
     auto allowed = may_send_();
     CO_RETURN_IF_ERROR(allowed);
   }
+  if (provenance_.is_on()) records = provenance_.stamp(records);
   auto frame = iggy::encode_send(client_.server().dialect, topic_, partition_, records);
   CO_RETURN_IF_ERROR(frame);
   const auto count = static_cast<std::uint32_t>(records.size());
@@ -120,7 +170,7 @@ base::Task<base::Result<Acked>> IggySink::send(std::span<const base::Record> rec
 }
 
 base::Task<base::Status> IggySink::open() {
-  auto opening = client_.open_send(partition_);
+  auto opening = client_.open_send(topic_, partition_);
   auto opened = co_await std::move(opening);
   CO_RETURN_IF_ERROR(opened);
   trace_ = *opened;
@@ -158,8 +208,9 @@ base::Task<base::Status> IggySink::settle() {
     auto call = client_.is_listed(trace_);
     auto listed = co_await std::move(call);
     if (!listed) {
-      if (listed.error().code() == base::ErrorCode::kPermission)
-        break;  // without read_servers: two equal tail reads instead
+      // Without read_servers, or at a node that is gone: two equal tail reads instead.
+      if (listed.error().code() == base::ErrorCode::kPermission || listed.error().code() == base::ErrorCode::kNotFound)
+        break;
       co_return std::move(listed).error();
     }
     if (!*listed) co_return base::ok();

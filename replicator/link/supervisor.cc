@@ -1,15 +1,11 @@
 #include "replicator/link/supervisor.h"
 
 #include <algorithm>
-#include <array>
-#include <fstream>
-#include <random>
 #include <utility>
 
 #include <asio/experimental/awaitable_operators.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include "replicator/topics/durability.h"
 #include "replicator/topics/upstream_topics.h"
@@ -19,31 +15,7 @@ namespace replicator {
 namespace {
 
 constexpr base::Duration kLookAtStateFileEvery = std::chrono::seconds(1);
-
-std::string random_hex() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
-// The process "<hex>@host:pid" of this host runs, and runs this program: a number alone may have found another owner.
-bool still_runs(std::string_view process) {
-  const std::string pid(process.substr(process.rfind(':') + 1));
-  if (pid == std::to_string(getpid())) return false;
-  const auto name_of = [](const std::string& of) {
-    std::string name;
-    std::ifstream file("/proc/" + of + "/comm");
-    std::getline(file, name);
-    return name;
-  };
-  const std::string name = name_of(pid);
-  return !name.empty() && name == name_of("self");
-}
+constexpr base::Duration kPingInterval = std::chrono::seconds(1);
 
 iggy::ClientOptions client_options(const Config& config) {
   iggy::ClientOptions options;
@@ -77,7 +49,7 @@ bool is_final(const base::Error& error) {
 }  // namespace
 
 Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, std::vector<Setting> settings,
-                       state::AsyncStore& store, StatusBoard& board, std::string version)
+                       state::AsyncStore& store, StatusBoard& board, std::string version, Surroundings surroundings)
     : io_(io),
       clock_(clock),
       config_(std::move(config)),
@@ -85,6 +57,7 @@ Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, 
       store_(store),
       board_(board),
       version_(std::move(version)),
+      surroundings_(std::move(surroundings)),
       committer_(std::make_unique<Committer>(io, clock, store, committer_options(config_))),
       budget_(io, config_.budget_bytes),
       upstream_turn_(io),
@@ -142,12 +115,13 @@ base::Task<base::Status> Supervisor::start() {
   CO_RETURN_IF_ERROR(storable);
   upstream_.status.url = upstream->redacted();
   downstream_.status.url = downstream->redacted();
-  upstream_.client = iggy::make_client(io_, clock_, std::move(*upstream), client_options(config_));
-  downstream_.client = iggy::make_client(io_, clock_, std::move(*downstream), client_options(config_));
+  upstream_.client = surroundings_.connect(std::move(*upstream), client_options(config_));
+  downstream_.client = surroundings_.connect(std::move(*downstream), client_options(config_));
   for (End* end : {&upstream_, &downstream_}) {
     auto connecting = connect(*end);
     auto connected = co_await std::move(connecting);
     CO_RETURN_IF_ERROR(connected);
+    background_.spawn(watch_end(*end));
   }
   auto loading = load_link();
   auto loaded = co_await std::move(loading);
@@ -198,6 +172,20 @@ base::Task<base::Status> Supervisor::connect(End& end) {
   }
 }
 
+// Connected = it answered lately. Asked by a ping of its own: what else is asked depends on what there is to do.
+base::Task<void> Supervisor::watch_end(End& end) {
+  end.answered_at = clock_.now();
+  while (!publish_stop_.is_set()) {
+    auto call = end.client->call(iggy::Ping{});
+    auto answer = co_await std::move(call);
+    if (!answer && answer.error().is_cancelled()) break;
+    if (answer) end.answered_at = clock_.now();
+    end.status.last_error = answer ? std::string() : answer.error().to_string();
+    auto wait = base::wait_until(clock_, publish_stop_, clock_.now() + kPingInterval);
+    co_await std::move(wait);
+  }
+}
+
 base::Task<base::Status> Supervisor::load_link() {
   auto link_call = store_.link();
   auto stored = co_await std::move(link_call);
@@ -205,7 +193,7 @@ base::Task<base::Status> Supervisor::load_link() {
   state::Transaction transaction;
   link_is_new_ = !stored->has_value();
   if (link_is_new_) {
-    link_.id = random_hex();
+    link_.id = surroundings_.random_hex();
     link_.created_at = clock_.wall_micros();
   } else {
     link_ = **stored;
@@ -311,9 +299,10 @@ base::Task<base::Status> Supervisor::take_lease() {
   options.topic = *rules_->marker();
   options.link_id = link_.id;
   options.stored_generation = link_is_new_ ? 0 : link_.generation;
-  options.process = fmt::format("{}@{}:{}", random_hex().substr(0, 16), host_name(), getpid());
+  options.process =
+      fmt::format("{}@{}:{}", surroundings_.random_hex().substr(0, 16), surroundings_.host, surroundings_.pid);
   options.stored_identity = link_.downstream_identity;
-  options.fresh_identity = random_hex();
+  options.fresh_identity = surroundings_.random_hex();
   options.upstream = link_.upstream;
   options.downstream = link_.downstream;
   options.upstream_identity = link_.upstream_identity;
@@ -321,7 +310,7 @@ base::Task<base::Status> Supervisor::take_lease() {
   options.exclude = config_.exclude;
   options.rename = config_.rename;
   options.is_rival = [this](const MarkerRecord& other) { return is_rival(other, view_, clock_.wall_micros()); };
-  options.still_runs = still_runs;
+  options.still_runs = surroundings_.still_runs;
   marker_ = std::make_unique<Marker>(*downstream_.client, clock_, std::move(options));
   base::Backoff backoff({config_.retry_initial_backoff, config_.retry_max_backoff}, 3);
   while (true) {
@@ -441,8 +430,16 @@ base::Task<base::Status> Supervisor::reconcile_once() {
 TopicWatcher& Supervisor::watcher(End& end, const base::TopicName& topic) {
   auto& watcher = end.watchers[topic];
   if (!watcher) {
-    watcher = std::make_unique<TopicWatcher>(io_, clock_, *end.client, topic, config_.poll_interval);
+    watcher = std::make_unique<TopicWatcher>(io_, clock_, *end.client, topic);
     background_.spawn(watcher->run());
+    if (&end == &upstream_) {
+      auto& stream = end.streams[topic.stream];
+      if (!stream) {
+        stream = std::make_unique<StreamWatcher>(io_, clock_, *end.client, topic.stream, config_.poll_interval);
+        background_.spawn(stream->run());
+      }
+      stream->add(*watcher);
+    }
   }
   return *watcher;
 }
@@ -464,6 +461,7 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   options.flush_interval = config_.commit_interval;
   options.resync.durability = to_string(config_.ack);
   options.retry = {config_.retry_initial_backoff, config_.retry_max_backoff};
+  options.retry_max_attempts = config_.retry_max_attempts;
   options.tally_digest = config_.until_caught_up;
   options.seed = std::hash<std::string>{}(wanted.key.to_string());
   options.resync.confirm_for = config_.confirm_for;
@@ -474,12 +472,13 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   std::optional<state::PartitionRow> row;
   if (const auto known = rows_.find(wanted.key); known != rows_.end()) row = known->second;
   Slot& slot = slots_[wanted.key];
-  slot.source = std::make_unique<IggySource>(*upstream_.client, watcher(upstream_, wanted.key.topic), wanted.key,
-                                             sink_legacy && !source_legacy ? link_.id : std::string());
-  slot.sink = std::make_unique<IggySink>(clock_, *downstream_.client, watcher(downstream_, wanted.downstream),
-                                         wanted.downstream, wanted.key.partition, config_.batch_bytes,
-                                         config_.fence_timeout, config_.ack,
-                                         marker_ ? [this] { return may_send(); } : std::function<base::Status()>());
+  slot.source =
+      std::make_unique<IggySource>(*upstream_.client, watcher(upstream_, wanted.key.topic), wanted.key,
+                                   config_.batch_bytes, sink_legacy && !source_legacy ? link_.id : std::string());
+  slot.sink = std::make_unique<IggySink>(
+      clock_, *downstream_.client, watcher(downstream_, wanted.downstream), wanted.downstream, wanted.key.partition,
+      config_.batch_bytes, config_.fence_timeout, config_.ack, base::Provenance(config_.provenance, wanted.key),
+      marker_ ? [this] { return may_send(); } : std::function<base::Status()>());
   slot.pipeline =
       std::make_unique<PartitionPipeline>(io_, clock_, wanted.key, wanted.downstream, *slot.source, *slot.sink, store_,
                                           *committer_, budget_, options, std::move(row));
@@ -513,6 +512,7 @@ base::Task<void> Supervisor::stop_in_order() {
   }
   if (!drained.is_set()) spdlog::warn("drain_timeout is over: sends in flight are left unresolved");
   for (End* end : {&upstream_, &downstream_}) {
+    for (auto& [stream, watcher] : end->streams) watcher->stop();
     for (auto& [topic, watcher] : end->watchers) watcher->stop();
   }
   if (!drained.is_set()) {

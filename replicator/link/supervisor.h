@@ -22,6 +22,8 @@
 
 #include "iggy/client.h"
 #include "replicator/link/iggy_partition.h"
+#include "replicator/link/stream_watcher.h"
+#include "replicator/link/surroundings.h"
 #include "replicator/link/upstream_offset.h"
 #include "replicator/marker/links.h"
 #include "replicator/marker/marker.h"
@@ -37,7 +39,7 @@ namespace replicator {
 class Supervisor final : public Commands {
  public:
   Supervisor(asio::io_context& io, base::Clock& clock, Config config, std::vector<Setting> settings,
-             state::AsyncStore& store, StatusBoard& board, std::string version);
+             state::AsyncStore& store, StatusBoard& board, std::string version, Surroundings surroundings);
   ~Supervisor() override;
 
   // The whole life of the link. ok: stopped when asked, or everything had caught up (`until_caught_up`). Errors:
@@ -59,12 +61,21 @@ class Supervisor final : public Commands {
   base::Result<std::vector<state::GapRow>> gaps() override;
   base::Result<std::vector<state::EventRow>> events(std::size_t newest) override;
 
+  // The same for who is on the I/O thread already.
+  base::Task<base::Result<CommandOutcome>> set_desired(std::string glob, state::Desired desired, std::string actor,
+                                                       bool dry_run);
+  base::Task<base::Result<CommandOutcome>> do_resolve(base::PartitionKey key, Exit exit, std::string actor,
+                                                      bool dry_run);
+
  private:
   struct End {
     std::string_view name;  // "upstream", "downstream"
     std::unique_ptr<iggy::Client> client;
     EndStatus status;
     std::map<base::TopicName, std::unique_ptr<TopicWatcher>> watchers;
+    std::map<std::string, std::unique_ptr<StreamWatcher>>
+        streams;                    // upstream only: nobody waits for a change downstream
+    base::TimePoint answered_at{};  // by watch_end()
   };
   struct Slot {
     std::unique_ptr<IggySource> source;
@@ -82,6 +93,7 @@ class Supervisor final : public Commands {
   // supervisor.cc
   base::Task<base::Status> start();
   base::Task<base::Status> connect(End& end);
+  base::Task<void> watch_end(End& end);
   base::Task<base::Status> load_link();
   base::Task<base::Status> take_lease();
   base::Task<base::Status> refuse_start();
@@ -112,10 +124,6 @@ class Supervisor final : public Commands {
                              std::shared_ptr<std::promise<base::Result<T>>> promise);
   template <class T>
   base::Result<T> ask(std::function<base::Task<base::Result<T>>()> question);
-  base::Task<base::Result<CommandOutcome>> set_desired(std::string glob, state::Desired desired, std::string actor,
-                                                       bool dry_run);
-  base::Task<base::Result<CommandOutcome>> do_resolve(base::PartitionKey key, Exit exit, std::string actor,
-                                                      bool dry_run);
   base::Task<base::Result<CommandOutcome>> retry_missing(const MissingPartition& missing, Exit exit, std::string actor,
                                                          bool dry_run);
   base::Task<base::Result<CommandOutcome>> do_replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run);
@@ -129,6 +137,7 @@ class Supervisor final : public Commands {
   state::AsyncStore& store_;
   StatusBoard& board_;
   const std::string version_;
+  const Surroundings surroundings_;
 
   std::optional<Rules> rules_;
   End upstream_, downstream_;

@@ -12,6 +12,7 @@ namespace replicator {
 namespace {
 constexpr base::Duration kPublishEvery = std::chrono::milliseconds(250);
 constexpr base::Duration kRateWindow = std::chrono::seconds(10);
+constexpr base::Duration kUnansweredFor = std::chrono::seconds(3);  // three pings
 constexpr base::Duration kLogProgressEvery = std::chrono::seconds(10);
 }  // namespace
 
@@ -33,23 +34,15 @@ void Supervisor::publish() {
   status->started_at = started_at_;
   status->taken_at = clock_.wall_micros();
   for (End* end : {&upstream_, &downstream_}) {
-    // Connected = some topic's metadata was read lately, or nothing is watched yet and the start connected.
-    // Ages are steady: the wall clock may step.
-    std::optional<base::Duration> age;
-    for (const auto& [topic, watcher] : end->watchers) {
-      const auto observed = watcher->observed(0);
-      if (!observed) continue;
-      const base::Duration since = clock_.now() - observed->at;
-      age = std::min(age.value_or(since), since);
+    if (!end->status.dialect.empty()) {  // connected once; the leader may have moved since
+      const iggy::ServerIdentity& server = end->client->server();
+      end->status.endpoint = server.endpoint.to_string();
+      end->status.node = server.nodes > 1 ? fmt::format("{} of {}", server.node, server.nodes) : "";
     }
-    if (age) end->status.last_seen = status->taken_at - static_cast<std::uint64_t>(age->count());
-    if (!end->watchers.empty() && state_ != "stopped") {
-      end->status.connected = age && *age < std::chrono::seconds(3);
-      end->status.last_error.clear();
-      for (const auto& [topic, watcher] : end->watchers) {
-        if (!end->status.connected && watcher->error()) end->status.last_error = watcher->error()->to_string();
-      }
-    }
+    if (end->answered_at == base::TimePoint{} || state_ == "stopped") continue;  // not yet connected
+    const base::Duration age = clock_.now() - end->answered_at;                  // steady: the wall clock may step
+    end->status.last_seen = status->taken_at - static_cast<std::uint64_t>(age.count());
+    end->status.connected = age < kUnansweredFor;
   }
   status->upstream = upstream_.status;
   status->downstream = downstream_.status;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <asio/experimental/awaitable_operators.hpp>
+
 namespace replicator {
 
 namespace {
@@ -9,6 +11,8 @@ namespace {
 bool differs(const PartitionView& a, const PartitionView& b) {
   return a.created != b.created || a.end != b.end || a.messages_count != b.messages_count;
 }
+
+}  // namespace
 
 PartitionView view_from(const iggy::Topic& topic, const iggy::Partition& partition) {
   PartitionView view;
@@ -25,49 +29,48 @@ PartitionView view_from(const iggy::Topic& topic, const iggy::Partition& partiti
   return view;
 }
 
-}  // namespace
-
-TopicWatcher::TopicWatcher(asio::io_context& io, base::Clock& clock, iggy::Client& client, base::TopicName topic,
-                           base::Duration interval)
-    : clock_(clock),
-      client_(client),
-      topic_(std::move(topic)),
-      interval_(interval),
-      ask_now_(io),
-      news_(io),
-      stop_(io) {}
+TopicWatcher::TopicWatcher(asio::io_context& io, base::Clock& clock, iggy::Client& client, base::TopicName topic)
+    : io_(io), clock_(clock), client_(client), topic_(std::move(topic)), ask_now_(io), answer_came_(io), stop_(io) {
+  ask_now_.set();
+}
 
 base::Task<void> TopicWatcher::run() {
-  while (!stop_.is_set()) {
+  while (true) {
+    auto waiting = ask_now_.wait();
+    co_await std::move(waiting);
+    if (stop_.is_set()) break;
     ask_now_.reset();
     ++asked_;
     auto call = client_.call(iggy::GetTopic{topic_.stream, topic_.topic});
     auto reply = co_await std::move(call);
     answered_ = asked_;
+    const std::optional<iggy::Topic> before = std::exchange(line_, std::nullopt);
     if (!reply) {
       error_ = std::move(reply).error();
-    } else if (const auto* details = std::get_if<iggy::TopicDetails>(&*reply)) {
+    } else if (auto* details = std::get_if<iggy::TopicDetails>(&*reply)) {
       error_.reset();
       views_.clear();
       for (const iggy::Partition& partition : details->partitions)
         views_.push_back(view_from(details->topic, partition));
       answered_at_ = clock_.now();
+      line_ = std::move(details->topic);
     } else {
       error_ = base::Error(base::ErrorCode::kNotFound, "get_topic", topic_.to_string(), "the topic is not there");
       views_.clear();
     }
-    news_.pulse();
-    if (stop_.is_set()) break;
-    auto wait = base::wait_until(clock_, ask_now_, clock_.now() + interval_);
-    co_await std::move(wait);
+    if (line_ != before) changed_at_ = clock_.now();
+    answer_came_.pulse();
+    for (Waiter* waiter : waiters_) {
+      if (has_news(*waiter)) waiter->news.set();
+    }
   }
-  news_.set();
 }
 
 void TopicWatcher::stop() {
   stop_.set();
   ask_now_.set();
-  news_.set();
+  answer_came_.set();
+  for (Waiter* waiter : waiters_) waiter->news.set();
 }
 
 std::optional<Observed> TopicWatcher::observed(std::uint32_t partition) const {
@@ -85,29 +88,40 @@ base::Result<PartitionView> TopicWatcher::view_of(std::uint32_t partition) const
   return views_[partition];
 }
 
+bool TopicWatcher::has_news(const Waiter& waiter) const {
+  if (error_ || waiter.partition >= views_.size()) return true;
+  return differs(views_[waiter.partition], waiter.seen);
+}
+
 base::Task<base::Result<PartitionView>> TopicWatcher::fresh(std::uint32_t partition) {
   const std::uint64_t ticket = asked_ + 1;
   while (answered_ < ticket) {
     if (stop_.is_set())
       co_return base::Error(base::ErrorCode::kStopped, "get_topic", topic_.to_string(), "asked to stop");
     ask_now_.set();
-    auto wait = news_.wait();
+    auto wait = answer_came_.wait();
     co_await std::move(wait);
   }
   co_return view_of(partition);
 }
 
 base::Task<base::Result<PartitionView>> TopicWatcher::wait_for_change(std::uint32_t partition, PartitionView seen,
-                                                                      base::Duration at_most) {
-  const base::TimePoint deadline = clock_.now() + at_most;
-  while (true) {
-    if (stop_.is_set())
-      co_return base::Error(base::ErrorCode::kStopped, "get_topic", topic_.to_string(), "asked to stop");
-    auto view = view_of(partition);
-    if (!view || differs(*view, seen) || clock_.now() >= deadline) co_return view;
-    auto wait = base::wait_until(clock_, news_, deadline);
-    co_await std::move(wait);
+                                                                      base::Duration at_most, base::Event& cancel) {
+  using namespace asio::experimental::awaitable_operators;
+  Waiter waiter{partition, seen, base::Event(io_)};
+  const bool known = answered_at_ != base::TimePoint{} || error_;
+  if (!stop_.is_set() && !(known && has_news(waiter))) {
+    struct Listed {  // also when the waiting coroutine is cut short
+      std::list<Waiter*>& waiters;
+      std::list<Waiter*>::iterator place;
+      ~Listed() { waiters.erase(place); }
+    } listed{waiters_, waiters_.insert(waiters_.end(), &waiter)};
+    auto waiting = base::wait_until(clock_, waiter.news, clock_.now() + at_most) || cancel.wait();
+    co_await std::move(waiting);
   }
+  if (stop_.is_set())
+    co_return base::Error(base::ErrorCode::kStopped, "get_topic", topic_.to_string(), "asked to stop");
+  co_return view_of(partition);
 }
 
 }  // namespace replicator

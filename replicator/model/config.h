@@ -59,6 +59,7 @@ struct Config {
   std::uint64_t budget_bytes = 256ULL * 1024 * 1024;  // polled and not yet acked, whole process; >= 4 batches
   std::uint32_t uncommitted_batches_max = 64;  // acked and not yet committed, per partition, when the store fails
   Ack ack = Ack::kMemory;
+  std::string provenance;  // name of the upstream cluster, stamped on each message (base/provenance.h); empty = not
   UpstreamCommit upstream_commit = UpstreamCommit::kNever;
   std::string upstream_commit_consumer;         // name; kAfterAck needs it
   std::string upstream_commit_as = "consumer";  // "consumer" (kind 1), "external_group" (kind 3; servers from 0.10 on)
@@ -77,6 +78,7 @@ struct Config {
   base::Duration confirm_for = std::chrono::seconds(5);  // how long evidence of absence must persist
   base::Duration retry_initial_backoff = std::chrono::seconds(1);
   base::Duration retry_max_backoff = std::chrono::seconds(30);
+  std::uint32_t retry_max_attempts = 0;  // retries in a row without progress, then a partition is a fault; 0 = no end
   base::Duration stuck_after = std::chrono::seconds(30);
   base::Duration pin_alarm_after = std::chrono::hours(1);  // a stored upstream offset that holds back retention
   base::Duration fence_timeout =

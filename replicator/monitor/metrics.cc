@@ -79,6 +79,8 @@ void add_partition(Samples& out, const PartitionStatus& partition) {
   add_count(metric::kSkipped, partition.counters.skipped);
   add_count(metric::kDuplicates, partition.counters.duplicates);
   add_count(metric::kErrors, partition.counters.errors);
+  for (const auto& [cause, count] : partition.counters.errors_by_cause)
+    out.add(metric::kErrorsByCause, static_cast<double>(count), {stream, topic, number, cause});
   if (partition.pin) {
     if (partition.pin->messages) add_count(metric::kPinMessages, *partition.pin->messages);
     add(metric::kPinSeconds, seconds(partition.pin->held_micros));

@@ -85,6 +85,9 @@ inline constexpr MetricInfo kDuplicates{"iggy_replicate_duplicate_messages_total
                                         "Own duplicates found downstream."};
 inline constexpr MetricInfo kErrors{"iggy_replicate_errors_total", MetricKind::kCounter, kPartition,
                                     "Failed attempts, whatever became of them."};
+inline constexpr MetricInfo kErrorsByCause{"iggy_replicate_errors_by_cause_total", MetricKind::kCounter,
+                                           "stream,topic,partition,cause",
+                                           "The same by cause: the kind of error, or the fault that it became."};
 inline constexpr MetricInfo kPinMessages{
     "iggy_replicate_upstream_pin_messages", MetricKind::kGauge, kPartition,
     "Upstream messages above the offset that is stored there for us; absent when none is stored, or unknown."};
@@ -99,7 +102,7 @@ inline constexpr std::array kAll = {
     kBuild,          kStarted,   kTaken,      kState,  kLinkGeneration, kConnected,     kStoreWritable, kBudget,
     kBudgetUsed,     kPhase,     kFault,      kPaused, kLagMessages,    kLagSeconds,    kLagObserved,   kCaughtUp,
     kBacklogSeconds, kCommitted, kAcked,      kPolled, kUpstreamEnd,    kDownstreamEnd, kQueued,        kCopied,
-    kCopiedBytes,    kSkipped,   kDuplicates, kErrors, kPinMessages,    kPinSeconds,    kPinAlarm,
+    kCopiedBytes,    kSkipped,   kDuplicates, kErrors, kErrorsByCause,  kPinMessages,   kPinSeconds,    kPinAlarm,
 };
 
 }  // namespace metric

@@ -89,6 +89,7 @@ base::Task<void> PartitionPipeline::run() {
 base::Task<void> PartitionPipeline::copy(bool anchored) {
   positions_.restart(row_->watermark);
   down_end_ = row_->down_end;
+  acked_at_ = clock_.now();
   tail_ = anchored ? row_->anchor : std::nullopt;
   queue_.clear();
   read_error_.reset();
@@ -142,6 +143,7 @@ base::Task<base::Error> PartitionPipeline::write() {
     if (queue_.empty()) {
       if (read_error_) co_return *read_error_;
       if (!sink_.is_open()) co_return changed("the connection to the downstream was lost while idle");
+      if (auto lost = downstream_ends_below()) co_return changed(*std::move(lost));
       if (caught_up()) {
         enter(Phase::kCaughtUp);
         caught_up_at_ = clock_.wall_micros();
@@ -190,7 +192,7 @@ base::Task<std::optional<base::Error>> PartitionPipeline::send_batch() {
     auto skipping = skip_first(failed->to_string());
     co_return co_await std::move(skipping);
   }
-  if (failed && failed->retry() == base::Retry::kSameCall) {  // certainly not done
+  if (failed && failed->retry() == base::Retry::kSameCall && !out_of_attempts()) {  // certainly not done
     enter(Phase::kRetrying, failed->to_string());
     auto delay = base::wait_until(clock_, wake_, clock_.now() + backoff_.next());
     co_await std::move(delay);
@@ -235,6 +237,7 @@ void PartitionPipeline::acked(std::size_t count, std::uint64_t end) {
   commit.down_end = end;
   commit.anchor = state::Anchor{last.offset, end - 1, last.id, base::digest_of(last)};
   commit.ranges.push_back({first.offset, down_end_, count, true});
+  commit.added = std::exchange(uncounted_, {});
   commit.added.copied = count;
   if (!tally_.first) tally_.first = first.offset;
   tally_.copied += count;
@@ -247,7 +250,7 @@ void PartitionPipeline::acked(std::size_t count, std::uint64_t end) {
   down_end_ = end;
   live_.copied += count;
   live_.copied_bytes += commit.added.copied_bytes;
-  progress_at_ = clock_.now();
+  progress_at_ = acked_at_ = clock_.now();
   if (const auto seen = source_.observed(); seen && seen->view.end <= positions_.acked()) {
     // As of when the upstream was seen: a view may be old.
     commit.caught_up_at = clock_.wall_micros() - static_cast<std::uint64_t>((clock_.now() - seen->at).count());

@@ -10,6 +10,8 @@ namespace replicator {
 
 namespace {
 constexpr std::uint64_t kCountMax = 10'000;  // more messages per request gain nothing (measured on both servers)
+// A change, an error and a stop end the wait by themselves.
+constexpr base::Duration kIdleLookInterval = std::chrono::seconds(30);
 }  // namespace
 
 // Polls ahead of the writer, as far as the budget allows. Ends with read_error_, or when told to stop.
@@ -61,11 +63,12 @@ base::Task<void> PartitionPipeline::read_ahead() {
   queue_changed_.set();
 }
 
-// Caught up: one get_topic per interval for the whole topic tells when there is more, instead of one poll per
-// partition. A view can be older than our newest poll: it contradicts only when the contradiction lasts.
+// Caught up: metadata of the whole topic tells when there is more, instead of one poll per partition. A view can be
+// older than our newest poll: it contradicts only when the contradiction lasts.
 base::Task<bool> PartitionPipeline::wait_for_more(PartitionView& seen) {
-  auto waiting = source_.wait_for_change(seen, kLookInterval);
+  auto waiting = source_.wait_for_change(seen, contradicted_since_ ? kLookInterval : kIdleLookInterval, stop_reading_);
   auto view = co_await std::move(waiting);
+  if (stop_reading_.is_set()) co_return false;
   if (!view) {
     read_error_ = view.error();
     co_return false;

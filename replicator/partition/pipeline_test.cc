@@ -226,6 +226,63 @@ TEST(Pipeline, AResumeWhileNotAcceptedDoesNotTurnTheBackoffIntoASpin) {
   EXPECT_LE(w.sink().sends, before + 4);
 }
 
+TEST(Pipeline, RetriesEndWhereTheyAreToldTo) {
+  World w;
+  w.options.retry_max_attempts = 4;
+  w.link.up.produce(0, 5);
+  w.start();
+  for (int i = 0; i < 5; ++i) w.sink().faults.push_back(SendFault::kNotAccepted);
+  EXPECT_TRUE(w.fault("gave_up"));
+  EXPECT_EQ(w.sink().sends, 5U) << "the first, and four retries";
+  const std::string detail = w.pipeline().status().fault.detail;
+  EXPECT_NE(detail.find("upstream offset 0: failed after 4 retries (time.retry_max_attempts): "), std::string::npos)
+      << detail;
+  EXPECT_TRUE(w.resolve(Exit::kRetry));
+  EXPECT_TRUE(w.caught_up());
+  w.expect_equal();
+}
+
+TEST(Pipeline, RetriesAreCountedFromTheLastProgress) {
+  World w;
+  w.options.retry_max_attempts = 2;
+  w.options.batch_bytes = 1;  // one message a send
+  w.link.up.produce(0, 9);
+  w.start();
+  for (int i = 0; i < 9; ++i) {
+    for (const SendFault fault : {SendFault::kNotAccepted, SendFault::kCutBefore, SendFault::kNone})
+      w.sink().faults.push_back(fault);
+  }
+  EXPECT_TRUE(w.caught_up());
+  w.expect_equal();
+  EXPECT_EQ(w.link.count_events("fault"), 0U);
+}
+
+TEST(Pipeline, ARefusalThatStaysIsAFaultWithItsOffsetAndStatusAndOneThatPassesIsNot) {
+  for (const std::size_t times : {2U, 3U}) {
+    World w;
+    w.link.up.produce(0, 5);
+    w.start();
+    EXPECT_TRUE(w.caught_up());
+    w.link.up.produce(0, 1);
+    base::Error unknown(base::ErrorCode::kServerRefused, "send", "dr/events/0", "unknown_status");
+    unknown.with_status(7777).with_retry(base::Retry::kFromWatermark);
+    w.sink().refusals = {times, unknown};
+    if (times < kRefusalsMax) {
+      EXPECT_TRUE(w.caught_up());
+      EXPECT_EQ(w.link.count_events("fault"), 0U);
+    } else {
+      EXPECT_TRUE(w.fault("gave_up"));
+      EXPECT_NE(w.pipeline().status().fault.detail.find(
+                    "upstream offset 5: refused 3 times in a row: send dr/events/0: unknown_status (status 7777)"),
+                std::string::npos)
+          << w.pipeline().status().fault.detail;
+      EXPECT_TRUE(w.resolve(Exit::kRetry));
+      EXPECT_TRUE(w.caught_up());
+    }
+    w.expect_equal();
+  }
+}
+
 TEST(Pipeline, TwoUnansweredSendsAtAnUnmovedEndAreAFault) {
   World w;
   w.link.up.produce(0, 5);
@@ -273,6 +330,25 @@ TEST(Pipeline, MissingPermissionIsAFaultThatARetryLeaves) {
   EXPECT_TRUE(w.resolve(Exit::kRetry));
   EXPECT_TRUE(w.caught_up());
   w.expect_equal();
+}
+
+TEST(Pipeline, ErrorsAreCountedByCauseAndKept) {
+  World w;
+  w.start();
+  EXPECT_TRUE(w.caught_up());
+  w.sink().faults = {SendFault::kCutBefore, SendFault::kAckLost};
+  w.link.up.produce(0, 5);
+  EXPECT_TRUE(w.caught_up());
+  w.link.pass(2s);
+  w.sink().line.permission = false;
+  w.link.up.produce(0, 5);
+  EXPECT_TRUE(w.fault("permission"));
+  const auto shown = w.pipeline().status().counters;
+  const std::map<std::string, std::uint64_t> expected = {{"connection_lost", 2}, {"permission", 1}};
+  EXPECT_EQ(shown.errors_by_cause, expected);
+  w.stop();
+  EXPECT_EQ(w.link.row()->counters.errors_by_cause, shown.errors_by_cause);
+  EXPECT_EQ(w.link.row()->counters.errors, shown.errors);
 }
 
 TEST(Pipeline, MissingPermissionBeforeThereIsARowIsSaidAndRetried) {
@@ -678,6 +754,45 @@ TEST(Pipeline, RecreatedUpstreamIsReportedWithinTheConfirmation) {
   EXPECT_TRUE(w.resolve(Exit::kRestart));
   EXPECT_TRUE(w.caught_up());
   EXPECT_EQ(w.link.down.at(0).log.size(), 13U);
+}
+
+// The downstream's leader moves to a node that does not have the newest messages, and no connection ends.
+TEST(Pipeline, ATailLostBehindAnOpenConnectionIsSentAgain) {
+  for (const Flavour flavour : {Flavour::kLegacy, Flavour::kVsr}) {
+    World w(Flavour::kVsr, flavour);
+    w.link.up.produce(0, 40);
+    w.start();
+    EXPECT_TRUE(w.caught_up());
+    w.link.down.at(0).saved = 25;
+    w.link.down.lose_tail();
+    w.link.up.produce(0, 3);  // lands at 25, where another message was written
+    EXPECT_TRUE(w.until([&] { return w.link.count_events("downstream_lost_tail") == 1; }));
+    EXPECT_TRUE(w.caught_up());
+    EXPECT_TRUE(w.pipeline().status().fault.kind.empty()) << w.pipeline().status().fault.detail;
+    // All in order behind what was kept; the three that came too early are there twice, and the ledger says so.
+    const auto& up = w.link.up.at(0).log;
+    const auto& down = w.link.down.at(0).log;
+    ASSERT_EQ(down.size(), 46U);
+    EXPECT_TRUE(std::equal(up.begin(), up.begin() + 25, down.begin()));
+    EXPECT_TRUE(std::equal(up.begin() + 25, up.end(), down.begin() + 28));
+    EXPECT_EQ(w.pipeline().status().counters.duplicates, 3U);
+    w.link.pass(2s);
+    EXPECT_TRUE(w.caught_up());
+  }
+}
+
+TEST(Pipeline, ATailLostWhileNothingIsSentIsFoundAndSentAgain) {
+  World w;
+  w.link.up.produce(0, 40);
+  w.start();
+  EXPECT_TRUE(w.caught_up());
+  w.link.pass(5s);
+  w.link.down.at(0).saved = 25;
+  w.link.down.lose_tail();
+  EXPECT_TRUE(w.until([&] { return w.link.down.at(0).log.size() == 40; }, 20s));
+  EXPECT_TRUE(w.caught_up());
+  w.expect_equal();
+  EXPECT_EQ(w.link.count_events("downstream_lost_tail"), 1U);
 }
 
 TEST(Pipeline, PurgedDownstreamIsNotCaughtUp) {

@@ -86,6 +86,7 @@ class Resync {
 
   Step first();
   Step check_upstream();
+  Step rewound(std::uint64_t differs, std::string detail);
   Step upstream_ends_early();
   Step check_watermark();
   Step gap_before(std::uint64_t next_readable);
@@ -116,7 +117,11 @@ class Resync {
   template <class Side>
   base::Task<base::Result<std::optional<std::uint64_t>>> readable_end(Side& side, PartitionView view, std::string name);
   base::Task<base::Result<std::optional<std::uint64_t>>> floor();
-  base::Task<base::Result<Look>> last_kept(std::uint64_t begin, std::uint64_t end);
+  struct Kept {
+    Look down, up;
+  };
+  base::Task<base::Result<Kept>> last_kept(state::RangeRow range, std::uint64_t end);
+  base::Task<base::Result<std::uint64_t>> name_own_from(std::uint64_t from);
   void record_stranger(const base::Record& message, const std::string& cause, std::string_view resolved_as);
   base::Task<base::Result<bool>> is_own_duplicate(base::Digest digest);
   base::Task<base::Result<bool>> is_replay(const base::Record& message, base::Digest digest);

@@ -8,6 +8,12 @@
 
 namespace replicator {
 
+namespace {
+// An abandoned send is at most one batch: where to look for it, around a position.
+constexpr std::uint64_t kWindowMessages = 100'000;
+constexpr std::size_t kWindowBytes = 64U * 1024 * 1024;
+}  // namespace
+
 Resync::Step Resync::check_downstream() {
   using What = Look::What;
   const bool legacy = sink_.is_legacy();
@@ -25,8 +31,9 @@ Resync::Step Resync::check_downstream() {
     switch (found->what) {
       case What::kHere:
         if (base::digest_of(found->record()) != anchor.digest) {
-          auto step = recreated(fmt::format("downstream offset {} holds message {}, and message {} was written there",
-                                            anchor.down_offset, found->record().id.to_string(), anchor.id.to_string()));
+          std::string seen = fmt::format("downstream offset {} holds message {}, and message {} was written there",
+                                         anchor.down_offset, found->record().id.to_string(), anchor.id.to_string());
+          auto step = created_moved ? recreated(std::move(seen)) : step_back();
           co_return co_await std::move(step);
         }
         same = true;
@@ -101,31 +108,80 @@ Resync::Step Resync::check_downstream() {
   co_return ResyncOutcome(Ready{});
 }
 
-// The greatest offset in [begin, end) that the downstream still gives, when what it lost is a tail of it.
-base::Task<base::Result<Resync::Look>> Resync::last_kept(std::uint64_t begin, std::uint64_t end) {
-  Look kept;
-  std::uint64_t low = begin;
-  std::uint64_t high = end;
-  std::uint64_t middle = end - 1;  // mostly all of it is there
+// The greatest downstream offset of `range` below `end` that still holds what was written there, when what was lost is
+// a tail. That a message is there is not enough: a later send of ours may have taken the place of a lost one. What
+// upstream no longer holds can't be compared and counts as kept; the caller sees it.
+base::Task<base::Result<Resync::Kept>> Resync::last_kept(state::RangeRow range, std::uint64_t end) {
+  Kept kept;
+  std::uint64_t low = range.down_begin;
+  std::uint64_t high = std::min(range.down_begin + range.length, end);
+  std::uint64_t middle = high - 1;  // mostly all of it is there
   while (low < high) {
-    auto looking = look(sink_, middle);
-    auto found = co_await std::move(looking);
-    CO_RETURN_IF_ERROR(found);
-    if (found->what == Look::What::kRefused) co_return found;
-    if (found->what == Look::What::kHere) {
-      kept = std::move(*found);
-      low = middle + 1;
-    } else {
-      high = middle;
+    auto down_call = look(sink_, middle);
+    auto down = co_await std::move(down_call);
+    CO_RETURN_IF_ERROR(down);
+    if (down->what == Look::What::kRefused) co_return Kept{std::move(*down), {}};
+    bool here = down->what == Look::What::kHere;
+    if (here) {
+      auto up_call = look(source_, range.up_begin + (middle - range.down_begin));
+      auto up = co_await std::move(up_call);
+      CO_RETURN_IF_ERROR(up);
+      here = up->what != Look::What::kHere || base::digest_of(up->record()) == base::digest_of(down->record());
+      if (here) kept = {std::move(*down), std::move(*up)};
     }
+    (here ? low : high) = here ? middle + 1 : middle;
     middle = low + (high - low) / 2;
   }
   co_return kept;
 }
 
+// The end of our own messages that stand from `from` on, in the place of what the downstream lost: sends of ours that
+// landed after that. `from` when the first is not one of them. They are sent again in their order, so each is named as
+// landed twice.
+base::Task<base::Result<std::uint64_t>> Resync::name_own_from(std::uint64_t from) {
+  const Read poll = [this](std::uint64_t offset, std::uint32_t count) { return source_.poll(offset, count); };
+  auto below_call = read_recent(poll, durable_.watermark);
+  auto below = co_await std::move(below_call);
+  CO_RETURN_IF_ERROR(below);
+  std::size_t bytes = 0;
+  std::uint64_t next = durable_.watermark;
+  while (next < up_.end && next < durable_.watermark + kWindowMessages && bytes < kWindowBytes) {
+    auto call = source_.poll(next, read_count_);
+    auto ahead = co_await std::move(call);
+    CO_RETURN_IF_ERROR(ahead);
+    learn(ahead->batch);
+    if (ahead->batch.empty()) break;
+    for (const base::Record& record : ahead->batch.records) recent_.push_back(base::digest_of(record));
+    bytes += ahead->batch.size();
+    next = ahead->batch.records.back().offset + 1;
+  }
+  std::vector<base::Digest> window = std::exchange(recent_, {});
+  const auto order = [](const base::Digest& a, const base::Digest& b) {
+    return a.high != b.high ? a.high < b.high : a.low < b.low;
+  };
+  std::ranges::sort(window, order);
+  while (from < down_.end) {
+    auto call = sink_.read(from, read_count_);
+    auto tail = co_await std::move(call);
+    CO_RETURN_IF_ERROR(tail);
+    learn(tail->batch);
+    if (tail->batch.empty()) break;
+    for (const base::Record& message : tail->batch.records) {
+      if (!std::ranges::binary_search(window, base::digest_of(message), order)) co_return from;
+      record_stranger(message, "own_duplicate", "recorded");
+      added_.duplicates += 1;
+      from = message.offset + 1;
+    }
+  }
+  co_return from;
+}
+
 // The downstream crashed and lost acknowledged messages. The last point of the offset map that is equal on both sides
 // is where to go on.
 Resync::Step Resync::step_back() {
+  const state::PartitionRow before = next_;
+  const std::size_t gaps_before = gaps_.size();
+  std::optional<std::string> unverifiable;
   auto ranges_call = store_.ranges(key_, durable_.incarnation);
   auto ranges = co_await std::move(ranges_call);
   CO_RETURN_IF_ERROR(ranges);
@@ -136,44 +192,35 @@ Resync::Step Resync::step_back() {
     watermark = range->up_begin;
     down_end = range->down_begin;
     if (range->down_begin >= down_.end || down_.messages_count == 0) continue;
-    auto kept_call = last_kept(range->down_begin, std::min(range->down_begin + range->length, down_.end));
+    auto kept_call = last_kept(*range, down_.end);
     auto kept = co_await std::move(kept_call);
     CO_RETURN_IF_ERROR(kept);
-    if (kept->what == Look::What::kRefused) {
-      co_return ResyncOutcome(Behind{"the downstream's last kept message can't be read: " + kept->refusal});
+    const Look& down = kept->down;
+    const Look& up = kept->up;
+    if (down.what == Look::What::kRefused) {
+      co_return ResyncOutcome(Behind{"the downstream's last kept message can't be read: " + down.refusal});
     }
-    if (kept->what != Look::What::kHere) continue;
-    const std::uint64_t down_offset = kept->record().offset;
+    if (down.what != Look::What::kHere) continue;
+    const std::uint64_t down_offset = down.record().offset;
     const std::uint64_t up_offset = range->up_begin + (down_offset - range->down_begin);
-    const base::Digest digest = base::digest_of(kept->record());
-    auto up_call = look(source_, up_offset);
-    auto up = co_await std::move(up_call);
-    CO_RETURN_IF_ERROR(up);
-    if (up->what == Look::What::kHere && base::digest_of(up->record()) != digest) {
-      auto step = recreated(
-          fmt::format("downstream offset {} holds message {}, and upstream offset {} that was written there holds {}",
-                      down_offset, kept->record().id.to_string(), up_offset, up->record().id.to_string()));
-      co_return co_await std::move(step);
-    }
-    if (up->what != Look::What::kHere && !decided(FaultKind::kUnverifiableTail, Exit::kAdopt)) {
-      co_return finding(
-          FaultKind::kUnverifiableTail,
-          fmt::format("downstream lost its tail from offset {} on (recorded is {}), and upstream no longer "
-                      "holds offset {} to compare what is left with",
-                      down_offset + 1, durable_.down_end, up_offset));
-    }
-    if (up->what != Look::What::kHere) {
+    const base::Digest digest = base::digest_of(down.record());
+    if (up.what != Look::What::kHere && !decided(FaultKind::kUnverifiableTail, Exit::kAdopt)) {
+      unverifiable = fmt::format(
+          "downstream lost its tail from offset {} on (recorded is {}), and upstream no longer "
+          "holds offset {} to compare what is left with",
+          down_offset + 1, durable_.down_end, up_offset);
+    } else if (up.what != Look::What::kHere) {
       gaps_.push_back(gap(up_offset, up_offset + 1, "unverified",
                           fmt::format("downstream offset {} holds message {}, taken for its copy: upstream no longer "
                                       "holds it",
-                                      down_offset, kept->record().id.to_string())));
+                                      down_offset, down.record().id.to_string())));
       close(gaps_.back(), to_string(Exit::kAdopt));
       carried_out(fmt::format("downstream ends at {}, {} was recorded; copying goes on at upstream offset {}",
                               down_offset + 1, durable_.down_end, up_offset + 1));
     }
     watermark = up_offset + 1;
     down_end = down_offset + 1;
-    anchor = state::Anchor{up_offset, down_offset, kept->record().id, digest};
+    anchor = state::Anchor{up_offset, down_offset, down.record().id, digest};
   }
   if (!anchor && durable_.incarnation > 1) {
     // Below this run of the map stands another one, of before a reset or restart: what is missing there is not known.
@@ -185,9 +232,37 @@ Resync::Step Resync::step_back() {
     }
   }
   const std::uint64_t lost = durable_.watermark - watermark;
+  const std::uint64_t lost_from = down_end;
   next_.caught_up_at = 0;  // what is sent again is older than that
   next_.watermark = watermark;
   next_.down_end = std::min(down_end, down_.end);
+  // A stranger's message weighs more than one that can't be compared: its exit ends both.
+  const auto undo = [&] {
+    gaps_.resize(gaps_before);
+    added_ = {};
+    next_ = before;
+  };
+  if (down_end < down_.end && down_.messages_count > 0) {
+    auto place_call = look(sink_, down_end);
+    auto place = co_await std::move(place_call);
+    CO_RETURN_IF_ERROR(place);
+    auto naming = name_own_from(down_end);
+    auto own_end = co_await std::move(naming);
+    CO_RETURN_IF_ERROR(own_end);
+    const bool taken = place->what == Look::What::kHere && down_end < durable_.down_end;
+    if (taken && (!anchor || *own_end == down_end)) {
+      // Nothing equal is left, or somebody else's message stands where ours was: that is no lost tail.
+      undo();
+      auto step = recreated(fmt::format("downstream offset {} holds message {}, and another one was written there",
+                                        down_end, place->record().id.to_string()));
+      co_return co_await std::move(step);
+    }
+    next_.down_end = std::max(next_.down_end, *own_end);
+  }
+  if (unverifiable) {
+    undo();
+    co_return finding(FaultKind::kUnverifiableTail, *std::move(unverifiable));
+  }
   auto reopening = reopen_replays(next_.down_end);
   auto reopened = co_await std::move(reopening);
   CO_RETURN_IF_ERROR(reopened);
@@ -197,7 +272,12 @@ Resync::Step Resync::step_back() {
   repair_ = fmt::format("downstream_lost_tail {}: sending again from upstream offset {}", lost, watermark);
   event("downstream_lost_tail",
         fmt::format("downstream lost its tail from offset {} on; sending again from upstream offset {} ({} offsets)",
-                    down_end, watermark, lost));
+                    lost_from, watermark, lost));
+  if (added_.duplicates > 0) {
+    event("own_duplicate", fmt::format("{} messages were sent while that was not known: they stand before older ones, "
+                                       "and are sent again in their order",
+                                       added_.duplicates));
+  }
   co_return ResyncOutcome(Ready{});
 }
 
@@ -309,6 +389,14 @@ Resync::Step Resync::match_tail() {
         record_stranger(message, accept_strangers ? "foreign_writer" : "unverified", to_string(decision_->exit));
       } else {
         if (!accept_strangers && !accept_unverified) {
+          if (next->offset > next_.watermark && up_.has_retention) {
+            co_return finding(
+                FaultKind::kUnverifiableTail,
+                fmt::format("downstream offset {} holds message {}, and upstream offsets {} to {}, of which it may be "
+                            "one, expired uncompared",
+                            message.offset, message.id.to_string(), next_.watermark, next->offset),
+                next_.watermark, next->offset);
+          }
           co_return finding(
               FaultKind::kForeignWriter,
               fmt::format("downstream offset {} holds message {} that is not ours; upstream's next is {} at {}",
@@ -352,8 +440,8 @@ void Resync::record_stranger(const base::Record& message, const std::string& cau
                                     stranger_end_, message.id.to_string());
 }
 
-// Was this message among the last that we wrote? An abandoned send is at most one batch; a window of 64 MiB or 100,000
-// messages covers it. Where the downstream has let go of its part of the window, the upstream still tells.
+// Was this message among the last that we wrote? Where the downstream has let go of its part of the window, the
+// upstream still tells.
 base::Task<base::Result<bool>> Resync::is_own_duplicate(base::Digest digest) {
   if (!recent_read_) {
     recent_read_ = true;
@@ -417,8 +505,6 @@ void Resync::learn(const base::RecordBatch& batch) {
 
 // Adds the digests of the window below `end`; false when its beginning is gone.
 base::Task<base::Result<bool>> Resync::read_recent(Read read, std::uint64_t end) {
-  constexpr std::uint64_t kWindowMessages = 100'000;
-  constexpr std::size_t kWindowBytes = 64U * 1024 * 1024;
   std::size_t bytes = 0;
   const std::uint64_t begin = end > kWindowMessages ? end - kWindowMessages : 0;
   while (end > begin && bytes < kWindowBytes) {

@@ -280,6 +280,21 @@ TEST(Resync, UpstreamThatReissuesOffsetsIsRewoundAsSoonAsContentShowsIt) {
   EXPECT_EQ(fault(*outcome), FaultKind::kUpstreamRewound) << text(*outcome);
 }
 
+TEST(Resync, ARewoundUpstreamIsNamedFromTheFirstOffsetThatWasIssuedAgain) {
+  for (const std::uint64_t again : {1U, 3U, 4U, 9U}) {  // its end stays below, at, and comes to lie above ours
+    Case c;
+    c.copied(10);
+    c.link.up.at(0).saved = 6;
+    c.link.up.crash();
+    c.link.up.produce(0, again);
+    const auto outcome = c.look();
+    ASSERT_TRUE(outcome);
+    ASSERT_EQ(fault(*outcome), FaultKind::kUpstreamRewound) << text(*outcome);
+    EXPECT_EQ(std::get<Finding>(*outcome).up_begin, 6U) << again << ": " << text(*outcome);
+    EXPECT_EQ(std::get<Finding>(*outcome).up_end, 10U);
+  }
+}
+
 TEST(Resync, AFollowerThatCatchesUpIsNotARewoundUpstream) {
   Case c;
   c.copied(10);
@@ -759,6 +774,64 @@ TEST(Resync, ALostTailAcrossSeveralRangesFindsTheRightOne) {
   EXPECT_TRUE(ready(outcome)) << text(outcome);
   EXPECT_EQ(c.link.row()->watermark, 8U);
   EXPECT_EQ(c.link.row()->down_end, 9U);
+}
+
+// Bug shape: a later send of ours had taken the place of lost messages, presence was taken for being kept, and the
+// difference for a downstream that was made anew.
+TEST(Resync, ALostTailWhosePlaceALaterSendHasTakenIsSentAgain) {
+  for (const std::size_t sent : {2U, 7U, 12U}) {  // the end stays below the anchor, stands at it, goes beyond
+    for (const Flavour flavour : {Flavour::kLegacy, Flavour::kVsr, Flavour::kVsrReserving}) {
+      Case c(Flavour::kVsr, flavour);
+      c.copied(20);
+      c.link.up.produce(0, 15);
+      c.link.down.at(0).saved = 13;
+      c.link.down.lose_tail();
+      const std::uint64_t landed_at = c.link.down.at(0).next;
+      c.sent(20, sent);
+      const auto outcome = c.settle();
+      EXPECT_TRUE(ready(outcome)) << text(outcome);
+      c.restart();
+      EXPECT_EQ(c.row->watermark, 13U);
+      EXPECT_EQ(c.row->down_end, landed_at + sent);
+      EXPECT_EQ(c.row->generation, 2U);
+      ASSERT_TRUE(c.row->anchor);
+      EXPECT_EQ(c.row->anchor->down_offset, 12U);
+      EXPECT_EQ(c.row->counters.duplicates, sent);
+      EXPECT_EQ(c.link.count_events("downstream_lost_tail"), 1U);
+      EXPECT_EQ(c.link.count_events("own_duplicate"), 1U);
+      ASSERT_EQ(c.link.gaps().size(), 1U);
+      EXPECT_EQ(c.link.gaps()[0].cause, "own_duplicate");
+      EXPECT_TRUE(ready(*c.look())) << "the next look finds nothing new";
+      EXPECT_EQ(c.link.row()->generation, 2U);
+    }
+  }
+}
+
+TEST(Resync, AStrangerInThePlaceOfALostTailIsARewrittenDownstream) {
+  for (const int strangers : {3, 9}) {
+    Case c;
+    c.copied(20);
+    c.link.down.at(0).saved = 13;
+    c.link.down.lose_tail();
+    for (int i = 0; i < strangers; ++i) c.stranger("other " + std::to_string(i));
+    const auto outcome = c.settle();
+    EXPECT_EQ(fault(outcome), FaultKind::kDownstreamRecreated) << text(outcome);
+    EXPECT_EQ(c.link.row()->watermark, 20U);
+  }
+}
+
+TEST(Resync, AStrangerBehindOurSendInThePlaceOfALostTailIsNamedAfterIt) {
+  Case c;
+  c.copied(20);
+  c.link.up.produce(0, 5);
+  c.link.down.at(0).saved = 13;
+  c.link.down.lose_tail();
+  c.sent(20, 5);
+  c.stranger();
+  const auto outcome = c.settle();
+  EXPECT_EQ(fault(outcome), FaultKind::kForeignWriter) << text(outcome);
+  EXPECT_EQ(c.link.row()->watermark, 13U);
+  EXPECT_EQ(c.link.row()->down_end, 18U);
 }
 
 TEST(Resync, AStaleFollowerDownstreamChangesNothing) {

@@ -24,6 +24,8 @@ class Sink {
   virtual bool is_legacy() const = 0;
   // Also opens what send() will use: whatever a crashed server lost was lost before this look.
   virtual base::Task<base::Result<PartitionView>> view() = 0;
+  // The newest view that was seen without asking for it, and when; absent when there is none. Never waits.
+  virtual std::optional<Observed> observed() const { return std::nullopt; }
   // Reads back, at the node that accepts sends.
   virtual base::Task<base::Result<Polled>> read(std::uint64_t from, std::uint32_t count) = 0;
   virtual base::Task<base::Result<Polled>> last() = 0;

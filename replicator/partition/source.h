@@ -53,9 +53,10 @@ class Source {
   // The newest view that the topic's watcher has seen, and when; absent before the first. Never waits.
   virtual std::optional<Observed> observed() const = 0;
   // Returns when the partition's metadata differs from `seen` (new messages, another created_at, a smaller end), or
-  // after `at_most`. One get_topic per poll interval serves all partitions of the topic, so what it returns can be
-  // older than the newest poll.
-  virtual base::Task<base::Result<PartitionView>> wait_for_change(PartitionView seen, base::Duration at_most) = 0;
+  // after `at_most`, or when `cancel` is set. One look per poll interval serves all partitions of the topic, so what it
+  // returns can be older than the newest poll.
+  virtual base::Task<base::Result<PartitionView>> wait_for_change(PartitionView seen, base::Duration at_most,
+                                                                  base::Event& cancel) = 0;
 };
 
 }  // namespace replicator

@@ -112,7 +112,9 @@ class FakeClient final : public iggy::Client {
 
   base::Task<base::Result<iggy::ServerIdentity>> connect() override { co_return identity_; }
   const iggy::ServerIdentity& server() const override { return identity_; }
-  base::Task<base::Result<iggy::SendTrace>> open_send(std::uint32_t) override { co_return iggy::SendTrace{}; }
+  base::Task<base::Result<iggy::SendTrace>> open_send(base::TopicName, std::uint32_t) override {
+    co_return iggy::SendTrace{};
+  }
   bool is_open(const iggy::SendTrace&) const override { return true; }
   base::Task<base::Result<bool>> is_listed(iggy::SendTrace) override { co_return false; }
   base::Task<void> close() override { co_return; }
@@ -192,7 +194,7 @@ class FakeClient final : public iggy::Client {
   base::Result<iggy::Reply> execute(const iggy::GetTopics& request) {
     iggy::Topics reply;
     if (const FakeStream* at = broker_.stream(name(request.stream))) {
-      for (const FakeTopic& each : at->topics) reply.topics.push_back(each.topic);
+      for (const FakeTopic& each : at->topics) reply.topics.push_back(line(each));
     }
     return iggy::Reply(std::move(reply));
   }
@@ -263,8 +265,13 @@ class FakeClient final : public iggy::Client {
     reply.batch.frame = std::move(frame);
     return iggy::Reply(std::move(reply));
   }
+  static iggy::Topic line(const FakeTopic& topic) {
+    iggy::Topic line = topic.topic;
+    line.messages_count = topic.messages.size();
+    return line;
+  }
   static iggy::TopicDetails details(const FakeTopic& topic) {
-    iggy::TopicDetails reply{topic.topic, {}};
+    iggy::TopicDetails reply{line(topic), {}};
     for (std::uint32_t id = 0; id < topic.topic.partitions_count; ++id) {
       iggy::Partition partition;
       partition.id = id;

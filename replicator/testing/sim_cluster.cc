@@ -168,8 +168,7 @@ std::uint64_t SimCluster::append(std::size_t partition, std::vector<SimMessage> 
   return base;
 }
 
-void SimCluster::crash() {
-  ++epoch_;
+void SimCluster::lose_tail() {
   late_.clear();
   for (SimPartition& partition : partitions_) {
     const bool lost_some = !partition.log.empty() && partition.log.back().offset >= partition.saved;
@@ -183,6 +182,14 @@ void SimCluster::crash() {
     }
     partition.saved = std::min(partition.saved, partition.next);
     partition.old_end.reset();
+  }
+  note("lose_tail");
+}
+
+void SimCluster::crash() {
+  ++epoch_;
+  lose_tail();
+  for (SimPartition& partition : partitions_) {
     if (is_legacy() && !restarted_) {
       partition.created.stream += 20;
       partition.created.topic += 12'000;
@@ -320,7 +327,8 @@ base::Task<base::Result<Polled>> SimSource::at_time(std::uint64_t micros) {
   return get_messages(line, cluster_, epoch_, partition_, What::kTime, micros, 1);
 }
 
-base::Task<base::Result<PartitionView>> SimSource::wait_for_change(PartitionView seen, base::Duration at_most) {
+base::Task<base::Result<PartitionView>> SimSource::wait_for_change(PartitionView seen, base::Duration at_most,
+                                                                   base::Event& cancel) {
   const auto differs = [&seen](const PartitionView& now) {
     return now.created != seen.created || now.end != seen.end || now.messages_count != seen.messages_count;
   };
@@ -328,15 +336,20 @@ base::Task<base::Result<PartitionView>> SimSource::wait_for_change(PartitionView
   if (observed_ && differs(observed_->view)) co_return observed_->view;
   const base::TimePoint deadline = cluster_.clock().now() + at_most;
   while (true) {
-    auto tick = cluster_.clock().sleep_for(poll_interval);
+    auto tick = base::wait_until(cluster_.clock(), cancel, cluster_.clock().now() + poll_interval);
     co_await std::move(tick);
     auto looking = view();
     auto now = co_await std::move(looking);
     CO_RETURN_IF_ERROR(now);
-    if (differs(*now) || cluster_.clock().now() >= deadline) co_return now;
+    if (differs(*now) || cancel.is_set() || cluster_.clock().now() >= deadline) co_return now;
   }
 }
 
+// As a watcher that asks all the time.
+std::optional<Observed> SimSink::observed() const {
+  if (line.dead || cluster_.down() || epoch_ != cluster_.epoch()) return std::nullopt;
+  return Observed{cluster_.view(partition_), cluster_.clock().now()};
+}
 base::Task<base::Result<PartitionView>> SimSink::view() { return get_view(line, cluster_, epoch_, partition_); }
 
 base::Task<base::Result<Polled>> SimSink::read(std::uint64_t from, std::uint32_t count) {
@@ -362,6 +375,10 @@ base::Result<std::size_t> SimSink::fit(std::span<const base::Record> records) co
 
 base::Task<base::Result<Acked>> SimSink::send(std::span<const base::Record> records) {
   ++sends;
+  if (refusals.first > 0) {
+    --refusals.first;
+    co_return *refusals.second;
+  }
   SendFault fault = SendFault::kNone;
   if (!faults.empty()) {
     fault = faults.front();

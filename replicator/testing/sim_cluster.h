@@ -68,6 +68,8 @@ class SimCluster {
   void save(std::size_t partition) { at(partition).saved = at(partition).next; }
   // The unsaved tail of every partition is gone, connections are cut, offsets go on as the flavour has it.
   void crash();
+  // The same without the end of any connection: a leader that moved to a node which did not have it.
+  void lose_tail();
   void cut() { ++epoch_; }  // connections only
   void refuse_connections_until(base::TimePoint until) { down_until_ = until; }
   void purge(std::size_t partition);
@@ -136,7 +138,8 @@ class SimSource final : public Source {
   base::Task<base::Result<Polled>> last() override;
   base::Task<base::Result<Polled>> at_time(std::uint64_t micros) override;
   std::optional<Observed> observed() const override { return observed_; }
-  base::Task<base::Result<PartitionView>> wait_for_change(PartitionView seen, base::Duration at_most) override;
+  base::Task<base::Result<PartitionView>> wait_for_change(PartitionView seen, base::Duration at_most,
+                                                          base::Event& cancel) override;
 
  private:
   SimCluster& cluster_;
@@ -163,7 +166,8 @@ class SimSink final : public Sink {
  public:
   SimSink(SimCluster& cluster, std::uint32_t partition) : cluster_(cluster), partition_(partition) {}
   SimLine line;
-  std::deque<SendFault> faults;  // of the next sends
+  std::deque<SendFault> faults;                                 // of the next sends
+  std::pair<std::size_t, std::optional<base::Error>> refusals;  // so many of the next sends, with this
   base::Duration late_by = std::chrono::seconds(3);
   bool settles = true;  // false: settle() gives up, what is late lands after the next look
   std::string invalid;  // a body that the target never takes, and whose size says so
@@ -179,6 +183,7 @@ class SimSink final : public Sink {
   bool flushes() const override { return flushes_acks; }
   base::Task<base::Status> flush() override;
   bool is_open() const override { return epoch_ == cluster_.epoch(); }
+  std::optional<Observed> observed() const override;
   bool is_legacy() const override { return cluster_.is_legacy(); }
   base::Task<base::Result<PartitionView>> view() override;
   base::Task<base::Result<Polled>> read(std::uint64_t from, std::uint32_t count) override;
