@@ -544,10 +544,10 @@ void PooledClient::came_home(HostPort before) {
   if (before == identity_->endpoint) return;
   log().info("now at {}{}, before at {}", identity_->endpoint.to_string(),
              identity_->node.empty() ? "" : " (" + identity_->node + ")", before.to_string());
+  roster_.forget_routes();
   std::vector<Slot*> leaving;
   for (const auto& slot : slots_) {
-    if (slot->role != Role::kControl && slot->node == before && !roster_.has_routes_to(before))
-      leaving.push_back(slot.get());
+    if (slot->role != Role::kControl && slot->node != identity_->endpoint) leaving.push_back(slot.get());
   }
   for (Slot* slot : leaving) retire(*slot);
 }
