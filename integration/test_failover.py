@@ -319,12 +319,11 @@ def wait_seen(appliance, name, offset):
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_failover_moves_consumers_without_the_upstream(lab, running):
+def test_failover_moves_consumers_without_the_upstream(lab, running, monkeypatch):
     """By what was last seen of it. One of them had read on into what never got across: it goes on at the end. With a link that
     runs, and by its state file alone."""
-    upstream, downstream, appliance = pair(
-        lab, "0.8.0", "0.9.0", messages=200, consumers="billing,ahead", consumer_interval="200ms"
-    )
+    monkeypatch.setenv("IGGY_REPLICATE_CONSUMERS_NAMES", "billing,ahead")
+    upstream, downstream, appliance = pair(lab, "0.8.0", "0.9.0", messages=200, consumer_interval="200ms")
     verb(lab, "pause", "--admin", appliance.find_admin(), f"{STREAM}/{TOPIC}/0")
     write(upstream, 50, first_seq=200)
     for name, offset, flags in (("billing", 119, []), ("ahead", 230, []), ("workers", 57, ["--group"])):
@@ -354,6 +353,7 @@ def test_planned_move_under_load_and_back(lab):
     appliance = lab.appliance(upstream, downstream, consumers="billing", consumer_interval="500ms").start()
 
     def move(primary, other, link, first_seq, count):
+        wait_until("the link copies", lambda: [row["phase"] for row in link.partitions()] == ["PHASE_CAUGHT_UP"] * 4)
         before = [len(messages) for messages in read(primary)]
         writer = lab.writer(primary, name=f"writer-{first_seq}")
         writer.start(count, rate=1500, first_seq=first_seq)
