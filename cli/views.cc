@@ -40,6 +40,8 @@ std::string end_text(const pb::End& end, const Timestamp& now) {
   std::string text = end.url();
   if (!end.server_version().empty()) text += ", server " + end.server_version();
   if (!end.dialect().empty()) text += fmt::format(" ({})", end.dialect());
+  if (end.connected() && !end.node().empty())
+    return text + ",\n            connected to " + end.node() + " at " + end.endpoint();
   if (end.connected()) return text + ", connected";
   text += ", NOT CONNECTED, last seen " + ago(end.has_last_seen(), end.last_seen(), now);
   if (!end.last_error().empty()) text += ": " + end.last_error();

@@ -82,6 +82,7 @@ void set_counters(pb::Counters* out, const state::Counters& counters) {
 void set_end(pb::End* out, const EndStatus& end) {
   out->set_url(end.url);
   out->set_endpoint(end.endpoint);
+  out->set_node(end.node);
   out->set_dialect(end.dialect);
   out->set_server_version(end.version);
   out->set_connected(end.connected);
