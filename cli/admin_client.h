@@ -34,6 +34,8 @@ class AdminClient {
   base::Result<pb::CommandResponse> resolve(const pb::ResolveRequest& request);
   base::Result<pb::CommandResponse> reset(const pb::ResetRequest& request);
   base::Result<pb::CommandResponse> replay(const pb::ReplayGapsRequest& request);
+  base::Result<pb::CommandResponse> set_throttle(const pb::SetThrottleRequest& request);
+  base::Result<pb::CommandResponse> reload(const pb::ReloadRequest& request);
   // Calls `show` with every snapshot until it returns false (ok) or the stream ends (its error).
   base::Status watch(const std::string& glob, std::uint32_t interval_ms,
                      const std::function<bool(const pb::WatchPartitionsResponse&)>& show);

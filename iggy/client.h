@@ -44,6 +44,7 @@ struct ServerIdentity {
   std::string version;  // "0.8.0", "0.9.0-edge.5"; empty when the right to read it is missing (legacy)
   HostPort endpoint;    // the address in use
   std::string user;     // logged in by name; empty with a token
+  std::optional<std::uint64_t> certificate_ends = {};  // µs since the epoch; none without TLS
 };
 
 struct SendAck {

@@ -97,6 +97,8 @@ void add_gaps(CLI::App& app, Session& session);
 void add_events(CLI::App& app, Session& session);
 void add_resolve(CLI::App& app, Session& session);
 void add_reset(CLI::App& app, Session& session);
+void add_throttle(CLI::App& app, Session& session);
+void add_reload(CLI::App& app, Session& session);
 void add_state(CLI::App& app, Session& session);
 
 }  // namespace cli

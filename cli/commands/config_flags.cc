@@ -26,14 +26,18 @@ void add_config_flags(CLI::App& verb, ConfigFlags& flags) {
   }
 }
 
-std::optional<LoadedConfig> load(Session& session, const ConfigFlags& flags) {
+ConfigSources sources_of(const ConfigFlags& flags) {
   ConfigSources sources;
   if (!flags.file.empty()) sources.file = flags.file;
   sources.environment = process_environment();
   for (const auto& [key, values] : flags.values) {
     if (!values.empty()) sources.flags.emplace(key, values);
   }
-  LoadedConfig loaded = load_config(sources);
+  return sources;
+}
+
+std::optional<LoadedConfig> load(Session& session, const ConfigFlags& flags) {
+  LoadedConfig loaded = load_config(sources_of(flags));
   if (loaded.problems.empty()) return loaded;
   session.streams.err << fmt::format("iggy-replicate: the configuration has {} problem{}\n", loaded.problems.size(),
                                      loaded.problems.size() == 1 ? "" : "s");

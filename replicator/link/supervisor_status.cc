@@ -51,6 +51,15 @@ void Supervisor::publish() {
     }
     logged_store_error_ = status->store_error;
   }
+  std::error_code unreadable;
+  const auto space = std::filesystem::space(std::filesystem::path(status->state_file).parent_path(), unreadable);
+  if (!unreadable) status->state_free_bytes = space.available;
+  status->ledger = ledger_;
+  for (const End* end : {&upstream_, &downstream_}) {
+    if (end->answered_at == base::TimePoint{}) continue;
+    if (const auto ends = end->client->server().certificate_ends) status->certificates[std::string(end->name)] = *ends;
+  }
+  if (admin_certificate_ends_) status->certificates["admin"] = *admin_certificate_ends_;
   status->budget_bytes = budget_.total();
   status->budget_used_bytes = budget_.used();
   status->notices = topology_.notices;

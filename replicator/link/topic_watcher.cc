@@ -111,10 +111,10 @@ base::Task<base::Result<PartitionView>> TopicWatcher::wait_for_change(std::uint3
   Waiter waiter{partition, std::move(seen), base::Event(io_)};
   const bool known = answered_at_ != base::TimePoint{} || error_;
   if (!stop_.is_set() && !(known && has_news(waiter))) {
-    waiters_.insert(&waiter);
+    waiters_.push_back(&waiter);
     auto waiting = base::wait_until(clock_, waiter.news, clock_.now() + at_most) || cancel.wait();
     co_await std::move(waiting);
-    waiters_.erase(&waiter);
+    std::erase(waiters_, &waiter);
   }
   if (stop_.is_set())
     co_return base::Error(base::ErrorCode::kStopped, "get_topic", topic_.to_string(), "asked to stop");

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "iggy/client.h"
@@ -60,7 +59,7 @@ class TopicWatcher {
   std::optional<base::Error> error_;  // of the newest answer
   base::TimePoint answered_at_{}, changed_at_{};
   std::uint64_t asked_ = 0, answered_ = 0;  // requests sent and finished
-  std::set<Waiter*> waiters_;               // each lives in its coroutine
+  std::vector<Waiter*> waiters_;            // each lives in its coroutine; in the order they came
   base::Event ask_now_;
   base::Event answer_came_;
   base::Event stop_;

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "replicator/model/fault.h"
+#include "replicator/model/rate.h"
 #include "state/store.h"
 
 namespace replicator {
@@ -32,6 +33,12 @@ class Commands {
   // Sends messages again that were left out as invalid, after the present end of their partitions. `ids`: ledger rows;
   // empty = all that were skipped. Durable when it returns, carried out after.
   virtual base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) = 0;
+  // How fast may be read: of the link (empty glob), or of each topic that `glob` matches. Rate{} = no limit. Until the
+  // next restart or reload.
+  virtual base::Result<CommandOutcome> set_throttle(std::string glob, Rate rate, std::string actor, bool dry_run) = 0;
+  // Reads the configuration again. `affected`: the keys that changed. kInvalidArgument: it has problems, nothing was
+  // changed.
+  virtual base::Result<CommandOutcome> reload(std::string actor, bool dry_run) = 0;
   virtual base::Result<std::vector<state::GapRow>> gaps() = 0;
   virtual base::Result<std::vector<state::EventRow>> events(std::size_t newest) = 0;
 };

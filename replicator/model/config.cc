@@ -148,6 +148,9 @@ std::vector<std::string> validate(const Config& config) {
   problems.duration("time.pin_alarm_after", config.pin_alarm_after, milliseconds(100), hours(24 * 365));
   problems.duration("time.fence_timeout", config.fence_timeout, milliseconds(100), minutes(10));
 
+  for (const TopicRate& rate : config.throttle.topics) {
+    problems.failure("throttle.topics", TopicPattern::compile(rate.glob));
+  }
   check_policies(problems, config);
   check_admin(problems, config);
   problems.one_of("log.format", config.log_format, {"text", "json"});

@@ -1,0 +1,155 @@
+// The bucket on virtual time: what passes in a minute, who goes first, and what a change or a stop does to those that
+// wait.
+#include "replicator/partition/throttle.h"
+
+#include <gtest/gtest.h>
+
+#include "base/testing/run_until_done.h"
+
+namespace replicator {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Reads for ever: takes `estimate` bytes and `messages`, and then finds that it was `real` bytes.
+struct Reader {
+  Urgency urgency = Urgency::kCatchUp;
+  std::uint64_t estimate = 1000, real = 1000, messages = 10;
+  base::Duration pause{};  // between two reads: how often there is something new
+  std::uint64_t bytes = 0, polls = 0;
+  base::Duration longest_wait{};
+};
+
+base::Task<void> read(Throttle& throttle, base::Clock& clock, base::Event& stop, Reader& reader) {
+  while (!stop.is_set()) {
+    if (reader.pause.count() != 0) {
+      auto waiting = base::wait_until(clock, stop, clock.now() + reader.pause);
+      co_await std::move(waiting);
+    }
+    const base::TimePoint before = clock.now();
+    auto taking = throttle.take(reader.estimate, reader.messages, reader.urgency, stop);
+    if (!co_await std::move(taking)) break;
+    reader.longest_wait = std::max(reader.longest_wait, clock.now() - before);
+    reader.bytes += reader.real;
+    ++reader.polls;
+    throttle.correct(static_cast<std::int64_t>(reader.real) - static_cast<std::int64_t>(reader.estimate), 0);
+  }
+}
+
+class ThrottleTest : public ::testing::Test {
+ protected:
+  ~ThrottleTest() override {
+    stop.set();
+    base::testing::run_until_done(io, clock, group.close());
+  }
+  void start(Reader& reader) { group.spawn(read(throttle, clock, stop, reader)); }
+  void pass(base::Duration time) { base::testing::run_until_done(io, clock, clock.sleep_for(time)); }
+
+  asio::io_context io;
+  base::testing::SimClock clock{io};
+  base::Event stop{io};
+  base::TaskGroup group{io};
+  Throttle throttle{io, clock};
+};
+
+TEST_F(ThrottleTest, BytesOfAMinuteAreThoseOfTheRate) {
+  throttle.set({100'000, 0});
+  Reader one, two;
+  start(one);
+  start(two);
+  pass(seconds(60));
+  EXPECT_NEAR(static_cast<double>(one.bytes + two.bytes), 6e6, 6e4);
+  EXPECT_NEAR(static_cast<double>(one.bytes), static_cast<double>(two.bytes), 3000) << "both are served";
+}
+
+TEST_F(ThrottleTest, MessagesOfAMinuteAreThoseOfTheRate) {
+  throttle.set({0, 50});
+  Reader reader;
+  start(reader);
+  pass(seconds(60));
+  EXPECT_NEAR(static_cast<double>(reader.polls * reader.messages), 3000, 30);
+}
+
+TEST_F(ThrottleTest, WhatWasReadBeyondTheEstimateIsPaidBack) {
+  throttle.set({100'000, 0});
+  Reader reader;
+  reader.real = 50'000;
+  start(reader);
+  pass(seconds(60));
+  EXPECT_NEAR(static_cast<double>(reader.bytes), 6e6, 1e5);
+}
+
+// One that is near its end waits for no more than the poll that is under way, however many catch up.
+TEST_F(ThrottleTest, LiveGoesBeforeCatchUp) {
+  throttle.set({100'000, 0});
+  Reader backlog[5];
+  for (Reader& reader : backlog) {
+    reader.estimate = reader.real = 10'000;
+    start(reader);
+  }
+  Reader live{.urgency = Urgency::kLive, .estimate = 100, .real = 100, .messages = 1, .pause = milliseconds(200)};
+  start(live);
+  pass(seconds(60));
+  EXPECT_LE(live.longest_wait, milliseconds(110)) << "a poll of the backlog is 100 ms worth";
+  EXPECT_GE(live.polls, 190U);
+  EXPECT_GE(backlog[0].bytes + backlog[1].bytes + backlog[2].bytes + backlog[3].bytes + backlog[4].bytes, 5'800'000U)
+      << "what live ones leave is used";
+}
+
+TEST_F(ThrottleTest, CatchUpIsSlowBesideAFloodOfLiveOnesAndNotStarved) {
+  throttle.set({100'000, 0});
+  Reader live[3];
+  for (Reader& reader : live) {
+    reader.urgency = Urgency::kLive;
+    start(reader);
+  }
+  Reader backlog;
+  start(backlog);
+  pass(seconds(60));
+  EXPECT_NEAR(static_cast<double>(backlog.bytes), 6e6 / (Throttle::kLiveInARow + 1), 3e4);
+}
+
+TEST_F(ThrottleTest, AChangeHoldsAtOnceForThoseThatWait) {
+  throttle.set({1024, 0});
+  Reader reader;
+  reader.estimate = reader.real = 1'000'000;
+  start(reader);
+  pass(seconds(10));
+  EXPECT_EQ(reader.polls, 1U) << "the debt of the first is a quarter of an hour";
+  reader.pause = milliseconds(1);
+  throttle.set({});
+  pass(milliseconds(100));
+  EXPECT_GT(reader.polls, 50U);
+  throttle.set({1024, 0});
+  pass(seconds(1));
+  const std::uint64_t polls = reader.polls;
+  pass(seconds(60));
+  EXPECT_EQ(reader.polls, polls);
+}
+
+TEST_F(ThrottleTest, AStopEndsTheWaitAtOnceAndTakesNothing) {
+  throttle.set({1024, 0});
+  Reader reader;
+  reader.estimate = reader.real = 1'000'000;
+  start(reader);
+  pass(seconds(1));
+  EXPECT_EQ(throttle.waiting(), 1U);
+  const base::TimePoint before = clock.now();
+  stop.set();
+  base::testing::run_until_done(io, clock, group.close());
+  EXPECT_EQ(clock.now(), before);
+  EXPECT_EQ(throttle.waiting(), 0U);
+}
+
+TEST_F(ThrottleTest, WithoutALimitNothingWaits) {
+  Reader reader;
+  reader.pause = milliseconds(1);
+  start(reader);
+  pass(seconds(1));
+  EXPECT_EQ(reader.longest_wait, base::Duration{});
+  EXPECT_GT(reader.polls, 900U);
+}
+
+}  // namespace
+}  // namespace replicator
