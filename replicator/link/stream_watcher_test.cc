@@ -15,6 +15,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::FakeBroker;
 using testing::FakeClient;
+using testing::FakeTopic;
 
 constexpr base::Duration kInterval = milliseconds(100);
 
@@ -45,7 +46,6 @@ class StreamWatcherTest : public ::testing::Test {
   }
   void pass(base::Duration time) { run(clock.sleep_for(time)); }
   FakeTopic& topic(int number) { return *broker.topic({"orders", "topic-" + std::to_string(number)}); }
-  using FakeTopic = testing::FakeTopic;
   base::Result<PartitionView> wait(int number, std::uint64_t end, base::Duration at_most) {
     PartitionView seen = topics[static_cast<std::size_t>(number)]->observed(0)->view;
     EXPECT_EQ(seen.end, end);

@@ -111,10 +111,13 @@ base::Task<base::Result<PartitionView>> TopicWatcher::wait_for_change(std::uint3
   Waiter waiter{partition, std::move(seen), base::Event(io_)};
   const bool known = answered_at_ != base::TimePoint{} || error_;
   if (!stop_.is_set() && !(known && has_news(waiter))) {
-    waiters_.push_back(&waiter);
+    struct Listed {  // also when the waiting coroutine is cut short
+      std::list<Waiter*>& waiters;
+      std::list<Waiter*>::iterator place;
+      ~Listed() { waiters.erase(place); }
+    } listed{waiters_, waiters_.insert(waiters_.end(), &waiter)};
     auto waiting = base::wait_until(clock_, waiter.news, clock_.now() + at_most) || cancel.wait();
     co_await std::move(waiting);
-    std::erase(waiters_, &waiter);
   }
   if (stop_.is_set())
     co_return base::Error(base::ErrorCode::kStopped, "get_topic", topic_.to_string(), "asked to stop");

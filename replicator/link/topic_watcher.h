@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <vector>
 
@@ -59,7 +60,7 @@ class TopicWatcher {
   std::optional<base::Error> error_;  // of the newest answer
   base::TimePoint answered_at_{}, changed_at_{};
   std::uint64_t asked_ = 0, answered_ = 0;  // requests sent and finished
-  std::vector<Waiter*> waiters_;            // each lives in its coroutine; in the order they came
+  std::list<Waiter*> waiters_;              // in the order in which they came; each lives in its coroutine
   base::Event ask_now_;
   base::Event answer_came_;
   base::Event stop_;

@@ -86,6 +86,7 @@ class Resync {
 
   Step first();
   Step check_upstream();
+  Step rewound(std::uint64_t differs, std::string detail);
   Step upstream_ends_early();
   Step check_watermark();
   Step gap_before(std::uint64_t next_readable);

@@ -181,6 +181,7 @@ base::Task<base::Result<std::uint64_t>> Resync::name_own_from(std::uint64_t from
 Resync::Step Resync::step_back() {
   const state::PartitionRow before = next_;
   const std::size_t gaps_before = gaps_.size();
+  std::optional<std::string> unverifiable;
   auto ranges_call = store_.ranges(key_, durable_.incarnation);
   auto ranges = co_await std::move(ranges_call);
   CO_RETURN_IF_ERROR(ranges);
@@ -204,13 +205,11 @@ Resync::Step Resync::step_back() {
     const std::uint64_t up_offset = range->up_begin + (down_offset - range->down_begin);
     const base::Digest digest = base::digest_of(down.record());
     if (up.what != Look::What::kHere && !decided(FaultKind::kUnverifiableTail, Exit::kAdopt)) {
-      co_return finding(
-          FaultKind::kUnverifiableTail,
-          fmt::format("downstream lost its tail from offset {} on (recorded is {}), and upstream no longer "
-                      "holds offset {} to compare what is left with",
-                      down_offset + 1, durable_.down_end, up_offset));
-    }
-    if (up.what != Look::What::kHere) {
+      unverifiable = fmt::format(
+          "downstream lost its tail from offset {} on (recorded is {}), and upstream no longer "
+          "holds offset {} to compare what is left with",
+          down_offset + 1, durable_.down_end, up_offset);
+    } else if (up.what != Look::What::kHere) {
       gaps_.push_back(gap(up_offset, up_offset + 1, "unverified",
                           fmt::format("downstream offset {} holds message {}, taken for its copy: upstream no longer "
                                       "holds it",
@@ -237,6 +236,12 @@ Resync::Step Resync::step_back() {
   next_.caught_up_at = 0;  // what is sent again is older than that
   next_.watermark = watermark;
   next_.down_end = std::min(down_end, down_.end);
+  // A stranger's message weighs more than one that can't be compared: its exit ends both.
+  const auto undo = [&] {
+    gaps_.resize(gaps_before);
+    added_ = {};
+    next_ = before;
+  };
   if (down_end < down_.end && down_.messages_count > 0) {
     auto place_call = look(sink_, down_end);
     auto place = co_await std::move(place_call);
@@ -247,14 +252,16 @@ Resync::Step Resync::step_back() {
     const bool taken = place->what == Look::What::kHere && down_end < durable_.down_end;
     if (taken && (!anchor || *own_end == down_end)) {
       // Nothing equal is left, or somebody else's message stands where ours was: that is no lost tail.
-      gaps_.resize(gaps_before);
-      added_ = {};
-      next_ = before;
+      undo();
       auto step = recreated(fmt::format("downstream offset {} holds message {}, and another one was written there",
                                         down_end, place->record().id.to_string()));
       co_return co_await std::move(step);
     }
     next_.down_end = std::max(next_.down_end, *own_end);
+  }
+  if (unverifiable) {
+    undo();
+    co_return finding(FaultKind::kUnverifiableTail, *std::move(unverifiable));
   }
   auto reopening = reopen_replays(next_.down_end);
   auto reopened = co_await std::move(reopening);
@@ -382,6 +389,14 @@ Resync::Step Resync::match_tail() {
         record_stranger(message, accept_strangers ? "foreign_writer" : "unverified", to_string(decision_->exit));
       } else {
         if (!accept_strangers && !accept_unverified) {
+          if (next->offset > next_.watermark && up_.has_retention) {
+            co_return finding(
+                FaultKind::kUnverifiableTail,
+                fmt::format("downstream offset {} holds message {}, and upstream offsets {} to {}, of which it may be "
+                            "one, expired uncompared",
+                            message.offset, message.id.to_string(), next_.watermark, next->offset),
+                next_.watermark, next->offset);
+          }
           co_return finding(
               FaultKind::kForeignWriter,
               fmt::format("downstream offset {} holds message {} that is not ours; upstream's next is {} at {}",

@@ -280,6 +280,21 @@ TEST(Resync, UpstreamThatReissuesOffsetsIsRewoundAsSoonAsContentShowsIt) {
   EXPECT_EQ(fault(*outcome), FaultKind::kUpstreamRewound) << text(*outcome);
 }
 
+TEST(Resync, ARewoundUpstreamIsNamedFromTheFirstOffsetThatWasIssuedAgain) {
+  for (const std::uint64_t again : {1U, 3U, 4U, 9U}) {  // its end stays below, at, and comes to lie above ours
+    Case c;
+    c.copied(10);
+    c.link.up.at(0).saved = 6;
+    c.link.up.crash();
+    c.link.up.produce(0, again);
+    const auto outcome = c.look();
+    ASSERT_TRUE(outcome);
+    ASSERT_EQ(fault(*outcome), FaultKind::kUpstreamRewound) << text(*outcome);
+    EXPECT_EQ(std::get<Finding>(*outcome).up_begin, 6U) << again << ": " << text(*outcome);
+    EXPECT_EQ(std::get<Finding>(*outcome).up_end, 10U);
+  }
+}
+
 TEST(Resync, AFollowerThatCatchesUpIsNotARewoundUpstream) {
   Case c;
   c.copied(10);

@@ -44,11 +44,14 @@ Resync::Step Resync::check_upstream() {
         auto step = restart();
         co_return co_await std::move(step);
       }
-      co_return finding(
-          moved(up_.created, durable_.up_created, legacy) ? FaultKind::kUpstreamRecreated : FaultKind::kUpstreamRewound,
-          fmt::format("upstream offset {} holds message {}, and message {} was copied from there", anchor.up_offset,
-                      found->record().id.to_string(), anchor.id.to_string()),
-          std::min(anchor.up_offset, up_.end), durable_.watermark);  // what was copied and is no longer there
+      std::string detail = fmt::format("upstream offset {} holds message {}, and message {} was copied from there",
+                                       anchor.up_offset, found->record().id.to_string(), anchor.id.to_string());
+      if (!moved(up_.created, durable_.up_created, legacy)) {
+        auto step = rewound(anchor.up_offset, std::move(detail));
+        co_return co_await std::move(step);
+      }
+      co_return finding(FaultKind::kUpstreamRecreated, std::move(detail), std::min(anchor.up_offset, up_.end),
+                        durable_.watermark);  // what was copied and is no longer there
     }
   }
 
@@ -103,13 +106,38 @@ Resync::Step Resync::check_upstream() {
   co_return ResyncOutcome(Ready{});
 }
 
+// Upstream offset `differs` does not hold what was copied from there. The fault names all that is gone: from the first
+// offset that was issued again.
+Resync::Step Resync::rewound(std::uint64_t differs, std::string detail) {
+  auto ranges_call = store_.ranges(key_, durable_.incarnation);
+  auto ranges = co_await std::move(ranges_call);
+  CO_RETURN_IF_ERROR(ranges);
+  std::uint64_t first = differs;
+  for (auto range = ranges->rbegin(); range != ranges->rend(); ++range) {
+    if (range->up_begin >= first) continue;
+    const std::uint64_t length = std::min(range->length, first - range->up_begin);
+    auto kept_call = last_kept(*range, range->down_begin + length);
+    auto kept = co_await std::move(kept_call);
+    CO_RETURN_IF_ERROR(kept);
+    if (kept->down.what == Look::What::kHere) {
+      const std::uint64_t equal = kept->down.record().offset - range->down_begin + 1;
+      if (equal < length) first = range->up_begin + equal;
+      break;
+    }
+    auto front_call = look(sink_, range->down_begin);
+    auto front = co_await std::move(front_call);
+    CO_RETURN_IF_ERROR(front);
+    if (front->what != Look::What::kHere) break;  // gone downstream as well: nothing more can be compared
+    first = range->up_begin;
+  }
+  if (first < differs) detail += fmt::format("; the first that was issued again is {}", first);
+  co_return finding(FaultKind::kUpstreamRewound, std::move(detail), first, durable_.watermark);
+}
+
 // The upstream's end lies before what we have copied. It lost messages that we have (wait for new ones above), or it
 // lost them and gave their offsets to others (a fault, as soon as there is evidence).
 Resync::Step Resync::upstream_ends_early() {
   const std::uint64_t end = up_.end;
-  const auto rewound = [&](std::string detail) {
-    return finding(FaultKind::kUpstreamRewound, std::move(detail), end, durable_.watermark);
-  };
   // Its newest message, if we have copied its offset, must be the one that we copied.
   bool is_ours = end == 0;
   auto newest_call = source_.last();
@@ -128,8 +156,10 @@ Resync::Step Resync::upstream_ends_early() {
       if (ours->what != Look::What::kHere) continue;
       is_ours = base::digest_of(ours->record()) == base::digest_of(record);
       if (!is_ours) {
-        co_return rewound(fmt::format("upstream offset {} holds message {}, and message {} was copied from there",
-                                      record.offset, record.id.to_string(), ours->record().id.to_string()));
+        auto step = rewound(record.offset,
+                            fmt::format("upstream offset {} holds message {}, and message {} was copied from there",
+                                        record.offset, record.id.to_string(), ours->record().id.to_string()));
+        co_return co_await std::move(step);
       }
     }
   }
@@ -138,9 +168,13 @@ Resync::Step Resync::upstream_ends_early() {
   lowest_up_end_ = std::min(lowest_up_end_.value_or(end), end);
   const bool for_long = persists("upstream ends early");
   if (for_long && end > *lowest_up_end_ && !is_ours) {
-    co_return rewound(fmt::format(
-        "upstream's end fell to {} and grew to {}, still below {}: offsets that were copied were issued again",
-        *lowest_up_end_, end, durable_.watermark));
+    // Nothing could be compared: from where it fell to, at the least.
+    co_return finding(
+        FaultKind::kUpstreamRewound,
+        fmt::format(
+            "upstream's end fell to {} and grew to {}, still below {}: offsets that were copied were issued again",
+            *lowest_up_end_, end, durable_.watermark),
+        *lowest_up_end_, durable_.watermark);
   }
   const std::string seen = fmt::format("upstream ends at {}, {} messages were copied up to {}", end,
                                        durable_.watermark - end, durable_.watermark);

@@ -526,7 +526,7 @@ TEST(PipelineSim, RandomRunsLoseNothingAndSayWhatHappened) {
 // compared with.
 TEST(PipelineSim, SeedsThatFailedOnce) {
   const Quiet quiet;
-  for (const std::uint64_t seed : {3U, 20U, 65U, 213U, 282U, 881U, 2560U})
+  for (const std::uint64_t seed : {3U, 20U, 65U, 139U, 213U, 282U, 693U, 881U, 2560U})
     EXPECT_EQ(run_seed(seed), "") << "SIM_SEED=" << seed;
 }
 
