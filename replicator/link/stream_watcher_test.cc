@@ -113,9 +113,9 @@ TEST_F(StreamWatcherTest, WithoutTheRightToListEachTopicIsAskedAndTheListOnceAMi
 TEST_F(StreamWatcherTest, AfterAnOutageTheListIsEnoughAgainWithinSeconds) {
   watch(50);
   pass(seconds(5));
-  bool down = true;
-  client.before = [&](const iggy::Request&, std::size_t) -> std::optional<base::Error> {
-    if (!down) return std::nullopt;
+  const auto down = std::make_shared<bool>(true);  // the fixture asks once more when the test is over
+  client.before = [down](const iggy::Request&, std::size_t) -> std::optional<base::Error> {
+    if (!*down) return std::nullopt;
     return base::Error(base::ErrorCode::kConnectionLost, "fake", "", "down");
   };
   const auto view = topics[7]->observed(0)->view;
@@ -125,7 +125,7 @@ TEST_F(StreamWatcherTest, AfterAnOutageTheListIsEnoughAgainWithinSeconds) {
   const base::TimePoint lost = clock.now();
   pass(seconds(10));
   EXPECT_LE(topics[7]->observed(0)->at, lost) << "nobody looked meanwhile: its age says so";
-  down = false;
+  *down = false;
   pass(seconds(2));
   client.requests.clear();
   pass(seconds(6));

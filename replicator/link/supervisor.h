@@ -12,6 +12,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <future>
 #include <map>
@@ -80,6 +81,10 @@ class Supervisor final : public Commands {
     std::map<std::string, std::unique_ptr<StreamWatcher>> streams;
     base::TimePoint answered_at{};  // by watch_end()
   };
+  struct Sample {
+    base::TimePoint at;
+    std::uint64_t messages = 0, bytes = 0;
+  };
   struct Slot {
     std::unique_ptr<IggySource> source;
     std::unique_ptr<IggySink> sink;
@@ -87,11 +92,8 @@ class Supervisor final : public Commands {
     std::optional<UpstreamOffset> upstream_offset;  // copy.upstream_commit
     std::optional<std::uint64_t> target;            // until_caught_up: upstream end when first seen
     bool reached = false;                           // ... and it was there when the run decided to end
+    std::deque<Sample> samples;                     // of the last seconds, for rates
     bool leaving = false, ended = false;            // the rules want it no more; its pipeline has ended
-  };
-  struct Sample {
-    base::TimePoint at;
-    std::uint64_t messages = 0, bytes = 0;
   };
 
   // supervisor.cc
@@ -136,7 +138,7 @@ class Supervisor final : public Commands {
   // supervisor_status.cc
   base::Task<void> publish_loop();
   void publish();
-  void add_rates(PartitionStatus& status);
+  void add_rates(std::deque<Sample>& samples, PartitionStatus& status);
   void log_progress(const LinkStatus& status);
   bool reached(const Slot& slot, const PartitionStatus& status) const;
   bool everything_caught_up();
@@ -165,6 +167,7 @@ class Supervisor final : public Commands {
 
   std::optional<Rules> rules_;
   std::optional<Rules> new_rules_;  // of a reload, for the reconciler's next turn
+  Turn control_turn_;               // who changes them, or the throttles
   ThrottleRules throttle_rules_;
   Throttle link_throttle_;
   std::map<base::TopicName, std::unique_ptr<Throttle>> topic_throttles_;
@@ -184,7 +187,6 @@ class Supervisor final : public Commands {
   std::shared_ptr<const Ledger> ledger_;  // as last read
   Topology topology_;
   bool reconciled_ = false;
-  std::map<base::PartitionKey, std::vector<Sample>> samples_;
   base::TimePoint progress_logged_at_{};
   std::string logged_store_error_;
 

@@ -87,6 +87,8 @@ void Supervisor::show_effective(std::string_view key, std::string effective) {
 
 base::Task<base::Result<CommandOutcome>> Supervisor::do_set_throttle(std::string glob, Rate rate, std::string actor,
                                                                      bool dry_run) {
+  auto taking = control_turn_.take();
+  const auto held = co_await std::move(taking);
   ThrottleRules rules = throttle_rules_;
   CommandOutcome outcome;
   std::string before;
@@ -103,7 +105,7 @@ base::Task<base::Result<CommandOutcome>> Supervisor::do_set_throttle(std::string
     }
     before = known == rules.topics.end() ? "off" : format_rate(known->rate);
     if (known == rules.topics.end()) {
-      rules.topics.insert(rules.topics.begin(), {glob, rate});  // the newest word counts first
+      rules.topics.insert(rules.topics.begin(), TopicRate{glob, rate});  // the newest word counts first
     } else if (rate == Rate{}) {
       rules.topics.erase(known);
     } else {
@@ -152,6 +154,8 @@ std::map<std::string, std::string> Supervisor::changes(const ConfigReading& read
 }
 
 base::Task<base::Result<CommandOutcome>> Supervisor::do_reload(ConfigReading reading, std::string actor, bool dry_run) {
+  auto taking = control_turn_.take();
+  const auto held = co_await std::move(taking);
   if (!reading.problems.empty()) {
     const std::string why = fmt::format("{}", fmt::join(reading.problems, "; "));
     spdlog::error("reload: nothing was changed: {}", why);
@@ -287,7 +291,6 @@ base::Task<void> Supervisor::retire(base::PartitionKey key) {
   if (stop_.is_set()) co_return;
   spdlog::info("[{}] left out by the rules from here on; committed up to {}", key.to_string(),
                slot->second.pipeline->status().committed);
-  samples_.erase(key);
   left_.push_back(slots_.extract(slot));
   reconcile_now_.set();
 }
