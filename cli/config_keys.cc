@@ -357,6 +357,8 @@ std::vector<ConfigKey> make_keys() {
       duration("time.retry_initial_backoff", "--retry-initial-backoff", &Config::retry_initial_backoff,
                "First wait after an error, 1ms to 10m"),
       duration("time.retry_max_backoff", "--retry-max-backoff", &Config::retry_max_backoff, "Longest wait, 1ms to 1h"),
+      number("time.retry_max_attempts", "--retry-max-attempts", &Config::retry_max_attempts,
+             "Retries in a row without progress, then the partition is a fault; 0 = without end"),
       duration("time.stuck_after", "--stuck-after", &Config::stuck_after,
                "Work and no progress for so long is shown as stuck, 100ms to 1h"),
       duration("time.pin_alarm_after", "--pin-alarm-after", &Config::pin_alarm_after,

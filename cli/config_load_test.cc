@@ -76,10 +76,10 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
          poll_interval, commit_interval, commit_max_messages, batch_bytes, budget_bytes, uncommitted_batches_max, ack,
          provenance, upstream_commit, upstream_commit_consumer, upstream_commit_as, skip_invalid_records,
          invalid_records_export, policies, throttle, connect_timeout, read_timeout, drain_timeout, reconcile_interval,
-         confirm_for, retry_initial_backoff, retry_max_backoff, stuck_after, pin_alarm_after, fence_timeout,
-         admin_address, admin_tls_cert, admin_tls_key, admin_token_file, metrics_address, log_format, log_level,
-         until_caught_up] = config;
-  constexpr std::size_t kFields = 43;
+         confirm_for, retry_initial_backoff, retry_max_backoff, retry_max_attempts, stuck_after, pin_alarm_after,
+         fence_timeout, admin_address, admin_tls_cert, admin_tls_key, admin_token_file, metrics_address, log_format,
+         log_level, until_caught_up] = config;
+  constexpr std::size_t kFields = 44;
   constexpr std::size_t kFlagOnly = 1;   // until_caught_up: belongs to one run
   constexpr std::size_t kFileKeys = 2;   // upstream_url_file, downstream_url_file: no fields
   constexpr std::size_t kThrottles = 2;  // one field, two keys

@@ -38,8 +38,8 @@ replicator::LinkStatus sample() {
   link.started_at = kNow - 7980 * kSecond;
   link.taken_at = kNow;
   link.state_file = "iggy-replicate.db";
-  link.upstream = {"iggy://ann:***@a:8090", "10.0.0.1:8090", "legacy", "0.8.0", true, "", kNow};
-  link.downstream = {"iggy://ann:***@b:8090", "", "vsr-0.11", "0.9.0", false, "connection refused",
+  link.upstream = {"iggy://ann:***@a:8090", "10.0.0.1:8090", "", "legacy", "0.8.0", true, "", kNow};
+  link.downstream = {"iggy://ann:***@b:8090", "", "", "vsr-0.11", "0.9.0", false, "connection refused",
                      kNow - 65 * kSecond};
 
   PartitionStatus copying = partition("events", 0, Phase::kCopying, 98'765);

@@ -310,7 +310,7 @@ TEST(Client, AnEvictionIsFollowedByANewLoginUnderTheSameId) {
 // A server that was restarted meanwhile may have lost what the caller saw of it.
 TEST(Client, ASendOnALostConnectionIsNotMovedToAnother) {
   Bench bench(Dialect::kVsr11);
-  SendTrace before = bench.run(bench.client->open_send(0)).value_or(SendTrace{});
+  SendTrace before = bench.run(bench.client->open_send(kTopic, 0)).value_or(SendTrace{});
   ASSERT_TRUE(bench.send(0, &before).has_value());
   bench.server.cut();
   bench.settle();
@@ -319,7 +319,7 @@ TEST(Client, ASendOnALostConnectionIsNotMovedToAnother) {
   ASSERT_FALSE(lost.has_value());
   EXPECT_EQ(lost.error().code(), kConnectionLost);
   EXPECT_EQ(lost.error().retry(), base::Retry::kFromWatermark);
-  SendTrace after = bench.run(bench.client->open_send(0)).value_or(SendTrace{});
+  SendTrace after = bench.run(bench.client->open_send(kTopic, 0)).value_or(SendTrace{});
   EXPECT_NE(after.number, before.number);
   EXPECT_FALSE(bench.send(0, &before).has_value()) << "also when there is a new one";
   EXPECT_TRUE(bench.send(0, &after).has_value());
@@ -515,6 +515,171 @@ Task<void> hold(Gate& gate, int name, std::vector<int>& order, base::Event& unti
   order.push_back(name);
   auto waiting = until.wait();
   co_await std::move(waiting);
+}
+
+// Three nodes of one cluster; each tells the same roster.
+struct ClusterBench : Bench {
+  explicit ClusterBench(std::string_view target = "iggy://iggy:hunter2@a:8090") : Bench(Dialect::kVsr11, target) {
+    hosts["b"].server = &b;
+    hosts["c"].server = &c;
+    for (TinyServer* node : {&server, &b, &c}) {
+      node->on_request = [this, node](const Request& request) -> std::optional<TinyServer::Answer> {
+        if (std::holds_alternative<GetClusterMetadata>(request)) return TinyServer::Answer(Reply(roster()));
+        if (refusing == node && std::holds_alternative<SendMessages>(request)) return TinyServer::Answer(58U);
+        return std::nullopt;
+      };
+    }
+  }
+  ~ClusterBench() {
+    run(client->close());
+    run(b.close());
+    run(c.close());
+  }
+  ClusterMetadata roster() const {
+    ClusterMetadata metadata;
+    for (const std::string name : {"a", "b", "c"}) {
+      ClusterNode node;
+      node.name = "node-" + name;
+      node.ip = name;
+      node.tcp = 8090;
+      node.role = name == leader ? 0 : 1;
+      metadata.nodes.push_back(node);
+    }
+    return metadata;
+  }
+  template <class T>
+  static std::size_t count(const TinyServer& at) {
+    return static_cast<std::size_t>(std::count_if(at.requests.begin(), at.requests.end(),
+                                                  [](const Request& r) { return std::holds_alternative<T>(r); }));
+  }
+  void poll() {
+    PollMessages request;
+    request.stream = kTopic.stream;
+    request.topic = kTopic.topic;
+    request.partition = 0;
+    (void)call(std::move(request), Role::kPoll);
+  }
+  std::string here() { return client->server().endpoint.to_string(); }
+
+  TinyServer b{io, Dialect::kVsr11}, c{io, Dialect::kVsr11};
+  std::string leader = "a";
+  const TinyServer* refusing = nullptr;  // sends
+};
+
+TEST(ClientInACluster, FollowsTheRosterToTheLeader) {
+  ClusterBench bench;
+  bench.leader = "b";
+  const auto identity = bench.connect();
+  ASSERT_TRUE(identity.has_value()) << identity.error().to_string();
+  EXPECT_EQ(identity->endpoint.to_string(), "b:8090");
+  EXPECT_EQ(identity->node, "node-b");
+  EXPECT_EQ(identity->nodes, 3U);
+  bench.poll();
+  EXPECT_TRUE(bench.send().has_value());
+  EXPECT_EQ(bench.count<PollMessages>(bench.b) + bench.count<SendMessages>(bench.b), 2U);
+  EXPECT_EQ(bench.server.open, 0) << "the node that was asked first is left";
+}
+
+TEST(ClientInACluster, StaysWhereItIsWhenTheLeaderCantBeReached) {
+  ClusterBench bench;
+  bench.leader = "b";
+  bench.hosts["b"].server = nullptr;  // advertised, and not for us
+  ASSERT_TRUE(bench.connect().has_value());
+  EXPECT_EQ(bench.here(), "a:8090");
+  bench.pass(seconds(20));
+  EXPECT_EQ(bench.here(), "a:8090");
+  EXPECT_EQ(bench.server.logins, 1) << "and is not disturbed by trying";
+}
+
+TEST(ClientInACluster, AServerThatNamesItselfAloneIsNotFollowed) {
+  Bench bench(Dialect::kVsr11);
+  bench.server.on_request = [](const Request& request) -> std::optional<TinyServer::Answer> {
+    if (!std::holds_alternative<GetClusterMetadata>(request)) return std::nullopt;
+    ClusterNode alone;
+    alone.ip = "inside.docker";
+    alone.tcp = 1;
+    return TinyServer::Answer(Reply(ClusterMetadata{"single", {alone}}));
+  };
+  const auto identity = bench.connect();
+  ASSERT_TRUE(identity.has_value());
+  EXPECT_EQ(identity->endpoint.to_string(), "a:8090");
+  EXPECT_EQ(identity->nodes, 1U);
+}
+
+// Bug shape: the connection to the old leader lives on, and a send that was planned there goes to a node that may have
+// lost what it was planned on.
+TEST(ClientInACluster, ALeaderThatMovesEndsTheTraceOfItsConnections) {
+  ClusterBench bench;
+  ASSERT_TRUE(bench.connect().has_value());
+  SendTrace trace = bench.run(bench.client->open_send(kTopic, 0)).value_or(SendTrace{});
+  ASSERT_TRUE(bench.client->is_open(trace));
+  EXPECT_EQ(trace.node.to_string(), "a:8090");
+  bench.leader = "c";
+  bench.pass(seconds(4));
+  EXPECT_EQ(bench.here(), "c:8090");
+  EXPECT_FALSE(bench.client->is_open(trace));
+  EXPECT_EQ(bench.server.open, 0) << "nothing stays at the old one";
+  const auto sent = bench.send(0, &trace);
+  ASSERT_FALSE(sent.has_value());
+  EXPECT_EQ(sent.error().code(), kConnectionLost);
+  EXPECT_EQ(bench.count<SendMessages>(bench.c), 0U) << "not before both sides were looked at";
+  EXPECT_TRUE(bench.send().has_value());
+}
+
+TEST(ClientInACluster, WhatIsUnansweredAtTheOldLeaderIsWaitedFor) {
+  ClusterBench bench;
+  ASSERT_TRUE(bench.connect().has_value());
+  bool answers = false;
+  bench.server.on_request = [&](const Request& request) -> std::optional<TinyServer::Answer> {
+    if (std::holds_alternative<GetClusterMetadata>(request)) return TinyServer::Answer(Reply(bench.roster()));
+    if (std::holds_alternative<SendMessages>(request) && !answers) return TinyServer::Answer{};
+    return std::nullopt;
+  };
+  SendResult result;
+  bench.start_send(result);
+  bench.leader = "b";
+  bench.pass(seconds(6));
+  EXPECT_EQ(bench.here(), "b:8090");
+  EXPECT_FALSE(result) << "its outcome is not known, and its connection is not cut for that";
+  bench.pass(seconds(30));
+  ASSERT_TRUE(result && !*result);
+  EXPECT_EQ(result->error().code(), kTimeout);
+}
+
+TEST(ClientInACluster, ADeadLeaderLeadsToAnotherNode) {
+  ClusterBench bench;
+  ASSERT_TRUE(bench.connect().has_value());
+  bench.hosts["a"].server = nullptr;
+  bench.server.cut();  // the others still name it as the leader
+  bench.pass(seconds(5));
+  EXPECT_TRUE(bench.call(GetMe{}).has_value());
+  EXPECT_EQ(bench.here(), "b:8090");
+  bench.leader = "c";
+  bench.pass(seconds(4));
+  EXPECT_EQ(bench.here(), "c:8090");
+}
+
+TEST(ClientInACluster, APartitionWhoseSendsAreRefusedTwiceIsTriedAtTheNextNode) {
+  ClusterBench bench;
+  ASSERT_TRUE(bench.connect().has_value());
+  bench.refusing = &bench.server;
+  for (int i = 0; i < 2; ++i) {
+    const auto refused = bench.send();
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code(), kNotAccepted);
+  }
+  EXPECT_TRUE(bench.send().has_value());
+  EXPECT_EQ(bench.count<SendMessages>(bench.b), 1U);
+  bench.poll();
+  EXPECT_EQ(bench.count<PollMessages>(bench.b), 1U) << "its tail is read where it is written";
+  EXPECT_EQ(bench.here(), "a:8090");
+  bench.hosts["b"].server = nullptr;
+  bench.b.cut();
+  bench.pass(seconds(5));
+  (void)bench.run(bench.client->open_send(kTopic, 0));  // refused: it is looked for at home again
+  bench.refusing = nullptr;
+  EXPECT_TRUE(bench.send().has_value());
+  EXPECT_EQ(bench.count<SendMessages>(bench.server), 3U);
 }
 
 TEST(Gate, LetsWaitersInInTheirOrder) {

@@ -17,8 +17,7 @@ using enum base::ErrorCode;
 
 constexpr base::TimePoint kNever = base::TimePoint::max();
 constexpr base::Duration kLoginRetryDelay = std::chrono::milliseconds(100);
-constexpr std::uint64_t kAnswerMax = 64ULL << 20;     // of metadata: some 100,000 topics
-constexpr std::uint64_t kPollAnswerMax = 2ULL << 30;  // `count` messages, whatever their size
+constexpr std::uint64_t kAnswerMax = 64ULL << 20;  // of metadata: some 100,000 topics
 constexpr std::string_view kClientVersion = "0.1.0";
 
 constexpr std::uint32_t kInvalidCommand = 3;
@@ -50,6 +49,12 @@ bool is_read(const Request& request) {
       request);
 }
 
+std::uint64_t answer_max(const Request& request) {
+  if (const auto* poll = std::get_if<PollMessages>(&request)) return poll->room_bytes + kLargestMessage;
+  if (const auto* poll = std::get_if<PollMessagesOnPrimary>(&request)) return poll->poll.room_bytes + kLargestMessage;
+  return kAnswerMax;
+}
+
 std::string text_of(const Ident& ident) {
   if (const auto* name = std::get_if<std::string>(&ident)) return *name;
   return std::to_string(std::get<std::uint32_t>(ident));
@@ -78,6 +83,7 @@ base::Error lost(std::string message) { return {kConnectionLost, "connection", "
 // Another code, the rest as it is.
 base::Error recoded(const base::Error& error, base::ErrorCode code) {
   base::Error out(code, error.operation(), error.object(), error.message(), error.hint());
+  if (code == error.code()) out.with_retry(error.retry());
   out.with_status(error.wire_status());
   return out;
 }
@@ -105,7 +111,7 @@ struct Connection::Exchange {
   std::string name;
   bool is_ping = false;
   bool is_send = false;
-  bool is_poll = false;
+  std::uint64_t answer_max = kAnswerMax;
 
   bool handed = false;   // the transport has it, or a part of it
   bool written = false;  // completely
@@ -180,8 +186,7 @@ base::Result<Connection::ExchangePtr> Connection::make_exchange(const Request& r
   auto exchange = std::make_shared<Exchange>(io_);
   exchange->name = name_of(request);
   exchange->deadline = deadline;
-  exchange->is_poll =
-      std::holds_alternative<PollMessages>(request) || std::holds_alternative<PollMessagesOnPrimary>(request);
+  exchange->answer_max = answer_max(request);
   const bool is_login = std::holds_alternative<LoginUser>(request) || std::holds_alternative<LoginToken>(request);
   base::Result<base::Bytes> frame = base::Bytes{};
   if (is_legacy()) {
@@ -225,6 +230,7 @@ base::Error Connection::failure(const Exchange& exchange, std::string operation,
   if (object.empty()) object = options_.peer.to_string();
   base::Error error(code, std::move(operation), std::move(object), why.message(), why.hint());
   error.with_status(why.wire_status());
+  if (code == why.code()) error.with_retry(why.retry());  // a wrapper must not hide that it can be tried again
   return error;
 }
 
@@ -324,6 +330,7 @@ base::Task<base::Result<LoggedIn>> Connection::login(Credentials credentials, ba
       base::Error error(credential ? kCredentials : reply.error().code(), "login", options_.peer.to_string(), message,
                         credential ? std::string(kCredentialsHint) : std::string());
       error.with_status(status);
+      if (!credential) error.with_retry(reply.error().retry());
       abort(error);
       co_return error;
     }
@@ -469,9 +476,11 @@ base::Task<base::Status> Connection::fill(std::size_t size) {
 
 base::Task<base::Status> Connection::read_body(std::uint64_t size, const Exchange* asked,
                                                std::shared_ptr<base::Buffer>& body) {
-  if (size > (asked != nullptr && asked->is_poll ? kPollAnswerMax : kAnswerMax)) {
+  if (const std::uint64_t limit = asked != nullptr ? asked->answer_max : kAnswerMax; size > limit) {
     co_return base::Error(kMalformed, "connection", options_.peer.to_string(),
-                          fmt::format("the server announces an answer of {} bytes", size),
+                          fmt::format("the server announces an answer of {} bytes to {}, and {} is the most that was "
+                                      "asked for",
+                                      size, asked != nullptr ? asked->name : "nothing that was asked", limit),
                           "is this an Iggy server of the right version?");
   }
   body = std::make_shared<base::Buffer>(static_cast<std::size_t>(size));

@@ -71,6 +71,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Closes the transport; everything outstanding fails with `why`. The first reason stays.
   void abort(base::Error why);
   bool is_open() const { return !why_.has_value(); }
+  bool is_idle() const { return outstanding_.empty(); }  // nothing is unanswered
   // REQUIRES: !is_open().
   const base::Error& why_closed() const { return *why_; }
 

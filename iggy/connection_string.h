@@ -45,6 +45,7 @@ struct HostPort {
   std::string host;  // name, IPv4, or IPv6 without brackets
   std::uint16_t port = 0;
   std::string to_string() const;  // IPv6 in brackets
+  friend bool operator==(const HostPort&, const HostPort&) = default;
 };
 
 struct TlsOptions {

@@ -321,6 +321,31 @@ TEST(LegacyConnection, AStoppingServerIsNoticedWhileIdle) {
   EXPECT_NE(bench.connection->why_closed().message().find("stopping"), std::string::npos);
 }
 
+// A poll has no byte limit on the wire, so a server could announce anything: what was asked for, and one message.
+TEST(LegacyConnection, RefusesAnAnswerToAPollThatIsLargerThanWhatWasAskedFor) {
+  for (const std::uint64_t beyond : {0U, 1U}) {
+    Bench bench(Dialect::kLegacy);
+    bench.log_in();
+    CallResult result;
+    PollMessages poll;
+    poll.stream = kTopic.stream;
+    poll.topic = kTopic.topic;
+    poll.partition = 0;
+    poll.count = 100;
+    poll.room_bytes = 1000;
+    bench.call(poll, result);
+    base::Bytes header(8);
+    base::store(header.data() + 4, static_cast<std::uint32_t>(1000 + kLargestMessage + beyond));
+    bench.answer(header);
+    EXPECT_EQ(bench.connection->is_open(), beyond == 0);
+    if (beyond == 0) continue;
+    EXPECT_EQ(code_of(result), kMalformed);
+    EXPECT_NE(result->error().message().find("to poll_messages, and 68158440 is the most that was asked for"),
+              std::string::npos)
+        << result->error().message();
+  }
+}
+
 TEST(LegacyConnection, RefusesAnAnswerBeyondTwoGibibytes) {
   Bench bench(Dialect::kLegacy);
   bench.log_in();

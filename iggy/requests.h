@@ -133,6 +133,10 @@ struct DeleteSegments {
   std::uint32_t partition = 0, count = 1;
 };
 
+// A poll has no byte limit on the wire: what the caller has room for is kept here, and a message of the largest size
+// beside it. An answer that is announced larger is kMalformed, and ends its connection before a byte of it is stored.
+inline constexpr std::uint64_t kLargestMessage = 65ULL << 20;  // of either dialect, with all that stands around it
+inline constexpr std::uint64_t kPollRoom = 4ULL << 20;
 struct PollMessages {
   Consumer consumer;
   Ident stream, topic;
@@ -140,6 +144,7 @@ struct PollMessages {
   PollStrategy strategy;
   std::uint32_t count = 1;
   bool auto_commit = false;
+  std::uint64_t room_bytes = kPollRoom;  // not on the wire
 };
 // As a broker receives it: the records view into the request frame. vsr: `batch` is the whole batch as sent (256-byte
 // header, then frames), already validated as section 5.4 of the wire reference says; legacy: the whole message area.

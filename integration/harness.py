@@ -207,7 +207,7 @@ class Sandbox(Broker):
         )
         wait_until(f"{self.name} listens", lambda: ports.exists() or not self.running(), 90, every=0.01)
         assert self.running(), f"{self.name} ended: {self.log.read_text()}"
-        self.port, self.control_port = map(int, ports.read_text().split())
+        self.port, self.control_port, *self.other_ports = map(int, ports.read_text().split())
         return self
 
     def control(self, line):
@@ -217,6 +217,36 @@ class Sandbox(Broker):
             answer = connection.makefile().readline().strip()
         assert answer.startswith("ok"), f"{line}: {answer}"
         return answer[2:].strip()
+
+
+class Cluster(Sandbox):
+    """A sandbox that presents several nodes, numbered from 1. `url` is the leader's, for tools that follow nobody."""
+
+    def __init__(self, lab, name, version, nodes=3):
+        super().__init__(lab, name, version, options=["--nodes", nodes])
+        self.leader = 1
+
+    def port_of(self, node):
+        return [self.port, *self.other_ports][node - 1]
+
+    @property
+    def url(self):
+        return f"iggy://iggy:iggy@127.0.0.1:{self.port_of(self.leader)}"
+
+    def url_of(self, *nodes):
+        """What the appliance is given: these nodes, in this order."""
+        return "iggy://iggy:iggy@" + ",".join(f"127.0.0.1:{self.port_of(node)}" for node in nodes)
+
+    def lead(self, node):
+        """Another node leads, and no connection ends. What that node lags behind is lost."""
+        self.control(f"leader {node}")
+        self.leader = node
+
+    def kill_node(self, node):
+        self.control(f"node {node} down")
+
+    def start_node(self, node):
+        self.control(f"node {node} up")
 
 
 class RealServer(Broker):
@@ -406,6 +436,9 @@ class Lab:
             self.pace = 3
             return RealServer(self, name, kind).start()
         return Sandbox(self, name, kind, disk, options).start()
+
+    def cluster(self, name, version, nodes=3):
+        return Cluster(self, name, version, nodes).start()
 
     def appliance(self, upstream, downstream, **settings):
         if self.pace > 1:

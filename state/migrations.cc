@@ -15,7 +15,16 @@ ALTER TABLE gap ADD COLUMN digest      BLOB CHECK (length(digest) = 16);        
 ALTER TABLE gap ADD COLUMN file        TEXT NOT NULL DEFAULT '';                 -- exported bytes, '' = none
 ALTER TABLE gap ADD COLUMN down_offset INTEGER CHECK (down_offset >= 0);         -- where the replay stands
 )";
-constexpr std::array<const char*, 2> kMigrations = {kSchemaSql, kReplay};
+constexpr const char* kErrorCauses = R"(
+-- Failed attempts of a partition, by cause. They decide nothing, so they carry no checksum.
+CREATE TABLE error_count (
+  partition_id INTEGER NOT NULL REFERENCES partition (id),
+  cause        TEXT    NOT NULL CHECK (cause != ''),
+  count        INTEGER NOT NULL CHECK (count > 0),
+  PRIMARY KEY (partition_id, cause)
+) STRICT, WITHOUT ROWID;
+)";
+constexpr std::array<const char*, 3> kMigrations = {kSchemaSql, kReplay, kErrorCauses};
 
 base::Result<std::int64_t> version_of(sqlite::Database& database) {
   auto version = database.query_integer("PRAGMA user_version");

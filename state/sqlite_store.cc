@@ -82,6 +82,8 @@ base::Status SqliteStore::prepare() {
        "SELECT id, upstream, downstream, upstream_identity, downstream_identity, generation, state, created_at "
        "FROM link"},
       {&partitions_, rows::select_partition_sql() + "ORDER BY up_stream, up_topic, partition"},
+      {&error_counts_,
+       "SELECT up_stream, up_topic, partition, cause, count FROM error_count JOIN partition ON id = partition_id"},
       {&ranges_, std::string("SELECT ") + rows::kRangeColumns +
                      " FROM range WHERE partition_id = ?1 AND incarnation = ?2 ORDER BY up_begin"},
       {&gaps_,
@@ -145,14 +147,30 @@ base::Result<std::vector<PartitionRow>> SqliteStore::partitions() {
     all.push_back(std::move(partition->row));
     return base::ok();
   }));
+  RETURN_IF_ERROR(add_error_counts(all));
   return all;
+}
+
+base::Status SqliteStore::add_error_counts(std::span<PartitionRow> to) {
+  return error_counts_.each([&](sqlite::Row& row) -> base::Status {
+    base::PartitionKey key;
+    key.topic.stream = row.text();
+    key.topic.topic = row.text();
+    key.partition = row.u32();
+    const auto found = std::ranges::lower_bound(to, key, {}, &PartitionRow::key);  // sorted as SQL has sorted them
+    std::string cause = row.text();
+    if (found != to.end() && found->key == key) found->counters.errors_by_cause[std::move(cause)] = row.u64();
+    return base::ok();
+  });
 }
 
 base::Result<std::optional<PartitionRow>> SqliteStore::partition(const base::PartitionKey& key) {
   auto found = writer_->find(key);
   if (!found) return found.error();
   if (!*found) return std::optional<PartitionRow>();
-  return std::optional<PartitionRow>(std::move((*found)->row));
+  PartitionRow& row = (*found)->row;
+  RETURN_IF_ERROR(add_error_counts(std::span(&row, 1)));
+  return std::optional<PartitionRow>(std::move(row));
 }
 
 base::Result<std::vector<RangeRow>> SqliteStore::ranges(const base::PartitionKey& key, std::uint64_t incarnation) {

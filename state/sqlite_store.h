@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,13 +64,14 @@ class SqliteStore final : public Store {
   base::Status still_there() const;
   base::Result<Applied> apply_once(const Transaction& transaction);
   base::Status begin_use();
+  base::Status add_error_counts(std::span<PartitionRow> to);
 
   std::optional<FileLock> lock_;  // released last
   std::optional<FileIdentity> identity_;
   sqlite::Database database_;
   bool in_use_ = false;  // begin_use() has cleared the clean marker
   std::optional<TransactionWriter> writer_;
-  sqlite::Statement link_, partitions_, ranges_, gaps_, events_;
+  sqlite::Statement link_, partitions_, error_counts_, ranges_, gaps_, events_;
 };
 
 }  // namespace state

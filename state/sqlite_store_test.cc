@@ -98,7 +98,7 @@ TEST_F(SqliteStoreTest, KeepsEveryFieldAcrossAReopen) {
   full.anchor = Anchor{99, 89, {~std::uint64_t{0}, 5}, {6, ~std::uint64_t{0}}};
   full.desired = Desired::kPaused;
   full.fault = {"retention", "offsets 100 to 110 are gone", 77, 100, 110};
-  full.counters = {1, 2, 3, 4, 5};
+  full.counters = {1, 2, 3, 4, 5, {}};
   full.caught_up_at = 123;
   full.durability = "flush";
   LinkRow link{"ab12", "iggy://a:8090", "iggy://b:8090", "ua", "", 3, "active", 55};
@@ -138,6 +138,27 @@ TEST_F(SqliteStoreTest, ACommitMovesPositionsCountersRangesAndGapsTogether) {
   apply(with(idle));
   EXPECT_EQ(row().anchor, commit.anchor);
   EXPECT_EQ(row().caught_up_at, 500U);
+}
+
+TEST_F(SqliteStoreTest, ErrorsAreCountedByCauseAcrossCommitsNotesAndRestarts) {
+  apply(create());
+  apply(create(new_row(7)));
+  PartitionCommit commit = advance(0, 10);
+  commit.added.errors = 3;
+  commit.added.errors_by_cause = {{"timeout", 2}, {"connection_lost", 1}};
+  apply(with(commit));
+  PartitionNote note{.key = key(), .generation = 1};
+  note.added.errors = 2;
+  note.added.errors_by_cause = {{"timeout", 1}, {"retention", 1}};
+  Transaction transaction;
+  transaction.notes = {note};
+  apply(transaction);
+  reopen();
+  const std::map<std::string, std::uint64_t> expected = {{"connection_lost", 1}, {"retention", 1}, {"timeout", 3}};
+  EXPECT_EQ(row().counters.errors, 5U);
+  EXPECT_EQ(row().counters.errors_by_cause, expected);
+  EXPECT_EQ((*store_->partitions())[0].counters.errors_by_cause, expected);
+  EXPECT_TRUE((*store_->partitions())[1].counters.errors_by_cause.empty());
 }
 
 TEST_F(SqliteStoreTest, RangesMergeOnlyWhenBothSidesContinueAndBothAreEquallySure) {

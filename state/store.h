@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ struct Anchor {
 
 struct Counters {
   std::uint64_t copied = 0, copied_bytes = 0, skipped = 0, duplicates = 0, errors = 0;
+  // `errors`, those since schema 3, by cause: base::to_string(ErrorCode), or the fault's kind.
+  std::map<std::string, std::uint64_t> errors_by_cause;
   friend bool operator==(const Counters&, const Counters&) = default;
 };
 inline void add(Counters& to, const Counters& added) {
@@ -41,6 +44,7 @@ inline void add(Counters& to, const Counters& added) {
   to.skipped += added.skipped;
   to.duplicates += added.duplicates;
   to.errors += added.errors;
+  for (const auto& [cause, count] : added.errors_by_cause) to.errors_by_cause[cause] += count;
 }
 
 enum class Desired : std::uint8_t { kRunning = 0, kPaused = 1 };

@@ -43,6 +43,9 @@ base::Result<TransactionWriter> TransactionWriter::prepare(sqlite::Database& dat
        "UPDATE gap SET resolved_as = ?3, resolved_by = ?4, resolved_at = ?5 "
        "WHERE id = ?1 AND partition_id = ?2 AND resolved_as = ''"},
       {&writer.gap_is_there_, "SELECT id FROM gap WHERE id = ?1 AND partition_id = ?2"},
+      {&writer.count_error_,
+       "INSERT INTO error_count (partition_id, cause, count) VALUES (?1, ?2, ?3) "
+       "ON CONFLICT (partition_id, cause) DO UPDATE SET count = count + ?3"},
       {&writer.put_event_, "INSERT INTO event (at, kind, object, actor, detail) VALUES (?1, ?2, ?3, ?4, ?5)"},
       {&writer.link_id_, "SELECT id FROM link"},
       {&writer.put_link_,
@@ -105,6 +108,7 @@ base::Status TransactionWriter::write_commit(const PartitionCommit& commit, Appl
   if (commit.caught_up_at != 0) row.caught_up_at = commit.caught_up_at;
   add(row.counters, commit.added);
   RETURN_IF_ERROR(rows::write_partition(put_, (*found)->id, row));
+  RETURN_IF_ERROR(count_errors((*found)->id, commit.added));
   RETURN_IF_ERROR(append_ranges((*found)->id, row, commit.ranges));
   RETURN_IF_ERROR(append_gaps((*found)->id, row, commit.gaps));
   return change_gaps((*found)->id, row, commit.gap_changes);
@@ -148,8 +152,14 @@ base::Status TransactionWriter::write_note(const PartitionNote& note, Applied& a
   if (note.durability) row.durability = *note.durability;
   add(row.counters, note.added);
   RETURN_IF_ERROR(rows::write_partition(put_, (*found)->id, row));
+  RETURN_IF_ERROR(count_errors((*found)->id, note.added));
   RETURN_IF_ERROR(append_gaps((*found)->id, row, note.gaps));
   return change_gaps((*found)->id, row, note.gap_changes);
+}
+
+base::Status TransactionWriter::count_errors(std::int64_t id, const Counters& added) {
+  for (const auto& [cause, count] : added.errors_by_cause) RETURN_IF_ERROR(count_error_.run(id, cause, count));
+  return base::ok();
 }
 
 base::Status TransactionWriter::write_link(const LinkRow& link) {

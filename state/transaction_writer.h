@@ -31,6 +31,7 @@ class TransactionWriter {
   base::Status write_commit(const PartitionCommit& commit, Applied& applied);
   base::Status write_replace(const PartitionReplace& replace, Applied& applied);
   base::Status write_note(const PartitionNote& note, Applied& applied);
+  base::Status count_errors(std::int64_t id, const Counters& added);
   base::Status write_link(const LinkRow& link);
   base::Status cut_ranges(std::int64_t id, const PartitionRow& row);
   base::Status append_ranges(std::int64_t id, const PartitionRow& row, const std::vector<RangeRow>& ranges);
@@ -45,7 +46,7 @@ class TransactionWriter {
   sqlite::Statement find_, put_;
   sqlite::Statement last_range_, put_range_, cut_ranges_;
   sqlite::Statement put_gap_, close_gap_, change_gap_, gap_is_there_;
-  sqlite::Statement put_event_;
+  sqlite::Statement count_error_, put_event_;
   sqlite::Statement link_id_, put_link_;
 };
 

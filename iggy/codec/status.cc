@@ -122,7 +122,7 @@ constexpr std::array kTable = std::to_array<StatusEntry>({
     {10009, "cannot_sync_file", kUncertain},
     {10011, "cannot_read_index_position", kServerRefused},
     {11001, "shard_communication_error", kUncertain},
-    {12001, "task_timeout", kServerRefused},
+    {12001, "task_timeout", kUncertain},
     {13000, "io_error", kUncertain},
     {14001, "invalid_session", kConnectionLost},             // vsr
     {14003, "incompatible_protocol_version", kUnsupported},  // vsr
@@ -150,6 +150,7 @@ base::Error error_of_status(std::uint32_t status, std::string operation) {
   base::Error error(entry == nullptr ? kServerRefused : entry->code, std::move(operation), "",
                     std::string(name_of_status(status)));
   error.with_status(status);
+  if (entry == nullptr) error.with_retry(base::Retry::kFromWatermark);  // done or not: who knows
   return error;
 }
 

@@ -25,7 +25,7 @@ std::span<const StatusEntry> status_table();
 std::string_view name_of_status(std::uint32_t status);
 
 // What a refusal with `status` means to the caller of `operation` ("create_topic"). An unknown status is kServerRefused
-// and keeps its number. REQUIRES: status != 0.
+// of unknown outcome (Retry::kFromWatermark), and keeps its number. REQUIRES: status != 0.
 base::Error error_of_status(std::uint32_t status, std::string operation);
 
 }  // namespace iggy

@@ -47,6 +47,7 @@ TEST(Status, UnknownOnesKeepTheirNumber) {
   const base::Error error = error_of_status(4'000'000'000U, "poll_messages");
   EXPECT_EQ(error.code(), kServerRefused);
   EXPECT_EQ(error.wire_status(), 4'000'000'000U);
+  EXPECT_EQ(error.retry(), base::Retry::kFromWatermark) << "a send may have been carried out";
   EXPECT_EQ(error.to_string(), "poll_messages: unknown_status (status 4000000000)");
 }
 

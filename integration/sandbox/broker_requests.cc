@@ -79,7 +79,7 @@ struct Handlers {
     if (!may(Access::kReadServers)) return refuse(status::kUnauthorized);
     iggy::Clients out;
     for (const Caller* other : broker.callers())
-      if (other->listed) out.clients.push_back(broker.info_of(*other, false));
+      if (other->listed && other->node == caller.node) out.clients.push_back(broker.info_of(*other, false));
     std::ranges::sort(out.clients, {}, &iggy::ClientInfo::client_id);
     return out;
   }

@@ -36,6 +36,7 @@ struct Caller {
   std::optional<std::uint32_t> user;
   base::MessageId vsr_client;  // vsr: bound at login
   bool listed = false;         // shown in get_clients
+  std::size_t node = 0;        // that it is connected to: get_clients shows those of the same one
   std::vector<iggy::ClientInfo::Membership> groups;
 };
 

@@ -62,6 +62,17 @@ PartitionState& partition_of(const ControlTarget& to, const Words& words) {
   return *topic.partitions[id];
 }
 
+// Nodes are counted from 1, as their names are.
+std::size_t node_of(const ControlTarget& to, const Words& words, std::size_t at) {
+  const std::uint64_t node = number(words, at);
+  if (node == 0 || node > to.nodes.size()) throw Refused{"no node " + words[at]};
+  return node - 1;
+}
+bool on_or_off(const Words& words, std::size_t at, std::string_view on, std::string_view off) {
+  if (word(words, at) != on && words[at] != off) throw Refused{std::string(on) + " or " + std::string(off)};
+  return words[at] == on;
+}
+
 std::string json_text(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
@@ -212,10 +223,29 @@ const Command kCommands[] = {
        append_as_stranger(to.broker, {word(w, 1), word(w, 2)}, static_cast<std::uint32_t>(number(w, 3)), number(w, 4));
        return fmt::format("next_offset={}", partition.log.next_offset());
      }},
+    {"leader", "NODE",
+     [](const ControlTarget& to, const Words& w) {
+       to.nodes.lead(node_of(to, w, 1));
+       return std::string();
+     }},
+    {"take-sends", "NODE|leader",
+     [](const ControlTarget& to, const Words& w) {
+       to.nodes.take_sends(word(w, 1) == "leader" ? std::nullopt : std::optional(node_of(to, w, 1)));
+       return std::string();
+     }},
+    {"lag", "NODE on|off",
+     [](const ControlTarget& to, const Words& w) {
+       to.nodes.lag(node_of(to, w, 1), on_or_off(w, 2, "on", "off"));
+       return std::string();
+     }},
+    {"node", "NODE up|down",
+     [](const ControlTarget& to, const Words& w) {
+       to.set_up(node_of(to, w, 1), on_or_off(w, 2, "up", "down"));
+       return std::string();
+     }},
     {"disk-full", "on|off",
      [](const ControlTarget& to, const Words& w) {
-       if (word(w, 1) != "on" && w[1] != "off") throw Refused{"on or off"};
-       to.broker.set_disk_full(w[1] == "on");
+       to.broker.set_disk_full(on_or_off(w, 1, "on", "off"));
        return std::string();
      }},
     {"clean", "",

@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   app.add_option("--listen", options.listen, "address:port of the broker; port 0 = any")->capture_default_str();
   app.add_option("--control", options.control, "address:port of the control port")->capture_default_str();
   app.add_option("--advertise", options.advertise, "host:port that get_cluster_metadata names");
+  app.add_option("--nodes", options.nodes, "addresses of one cluster; 0.9 only, all but the first on any port");
   app.add_option("--data", data, "data folder; without it everything is in memory");
   app.add_option("--username", options.broker.username)->capture_default_str();
   app.add_option("--password", options.broker.password)->capture_default_str();
@@ -69,7 +70,11 @@ int main(int argc, char** argv) {
     });
     std::cerr << "iggy-sandbox (not Apache Iggy) imitating server " << server << "\n";
     if (!port_file.empty()) {
-      std::ofstream(port_file + ".new") << broker.address().port() << " " << broker.control_address().port() << "\n";
+      std::ofstream ports(port_file + ".new");
+      ports << broker.address().port() << " " << broker.control_address().port();
+      for (std::size_t i = 1; i < options.nodes; ++i) ports << " " << broker.address(i).port();
+      ports << "\n";
+      ports.close();
       std::filesystem::rename(port_file + ".new", port_file);
     }
     std::cout << fmt::format("listening tcp={}:{} control={}:{} server={} data={}",

@@ -26,6 +26,7 @@ inline constexpr std::uint32_t kCannotDeleteUser = 48;
 inline constexpr std::uint32_t kTokenName = 50;
 inline constexpr std::uint32_t kTokenExists = 51;
 inline constexpr std::uint32_t kTokenExpired = 54;
+inline constexpr std::uint32_t kNotAccepted = 58;
 inline constexpr std::uint32_t kInvalidClientId = 101;
 inline constexpr std::uint32_t kStreamNotFound = 1009;
 inline constexpr std::uint32_t kStreamExists = 1012;

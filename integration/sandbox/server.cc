@@ -38,12 +38,20 @@ Server::Server(asio::io_context& io, ServerOptions options)
       options_(std::move(options)),
       clock_(base::system_clock(io)),
       broker_(options_.broker),
-      services_{.broker = broker_, .faults = faults_, .cluster = [this] { return cluster(); }},
+      cluster_(broker_, options_.nodes),
       resumed_(io),
       stopping_(io),
-      acceptor_(io, parse_endpoint(options_.listen)),
       control_acceptor_(io, parse_endpoint(options_.control)),
       tasks_(io) {
+  if (options_.nodes == 0 || (options_.nodes > 1 && broker_.profile().dialect == iggy::Dialect::kLegacy))
+    throw std::invalid_argument("a cluster has nodes, and they are of 0.9");
+  tcp::endpoint listen = parse_endpoint(options_.listen);
+  for (std::size_t i = 0; i < options_.nodes; ++i) {
+    Services services{.broker = broker_, .faults = faults_, .nodes = cluster_, .node = i};
+    services.cluster = [this] { return cluster(); };
+    nodes_.push_back(std::make_unique<Node>(io, listen, std::move(services)));
+    listen.port(0);
+  }
   if (!options_.tls_certificate.empty()) {
     tls_.emplace(asio::ssl::context::tls_server);
     tls_->set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1);
@@ -55,7 +63,7 @@ Server::Server(asio::io_context& io, ServerOptions options)
 Server::~Server() = default;
 
 void Server::start() {
-  tasks_.spawn(accept_loop());
+  for (const auto& node : nodes_) tasks_.spawn(accept_loop(*node));
   tasks_.spawn(control_loop());
   tasks_.spawn(tick_loop());
 }
@@ -63,10 +71,10 @@ void Server::start() {
 base::Task<void> Server::stop() {
   stopping_.set();
   asio::error_code ignored;
-  acceptor_.close(ignored);
+  for (const auto& node : nodes_) node->acceptor.close(ignored);
   control_acceptor_.close(ignored);
-  for (const auto& weak : connections_)
-    if (const auto connection = weak.lock()) connection->goodbye();
+  for (const Accepted& accepted : connections_)
+    if (const auto connection = accepted.connection.lock()) connection->goodbye();
   for (const auto& weak : control_connections_)
     if (const auto socket = weak.lock()) socket->close(ignored);
   auto closing = tasks_.close();
@@ -74,12 +82,12 @@ base::Task<void> Server::stop() {
   if (!abandoned_) broker_.save_all(true);
 }
 
-base::Task<void> Server::accept_loop() {
+base::Task<void> Server::accept_loop(Node& node) {
   while (!stopping_.is_set()) {
-    auto accepting = acceptor_.async_accept(kTuple);
+    auto accepting = node.acceptor.async_accept(kTuple);
     auto [error, socket] = co_await std::move(accepting);
     if (error) {
-      if (!acceptor_.is_open()) break;
+      if (!node.acceptor.is_open()) break;
       auto pausing = clock_->sleep_for(std::chrono::milliseconds(10));
       co_await std::move(pausing);
       continue;
@@ -88,12 +96,30 @@ base::Task<void> Server::accept_loop() {
     socket.set_option(tcp::no_delay(true), ignored);
     const tcp::endpoint peer = socket.remote_endpoint(ignored);
     if (ignored) continue;
-    auto connection = std::make_shared<Connection>(
-        io_, *clock_, services_, resumed_, make_byte_stream(std::move(socket), tls_ ? &*tls_ : nullptr), text_of(peer));
-    std::erase_if(connections_, [](const auto& weak) { return weak.expired(); });
-    connections_.push_back(connection);
+    auto connection =
+        std::make_shared<Connection>(io_, *clock_, node.services, resumed_,
+                                     make_byte_stream(std::move(socket), tls_ ? &*tls_ : nullptr), text_of(peer));
+    std::erase_if(connections_, [](const Accepted& accepted) { return accepted.connection.expired(); });
+    connections_.push_back({node.services.node, connection});
     tasks_.spawn(Connection::read_loop(connection));
     tasks_.spawn(Connection::write_loop(connection));
+  }
+}
+
+// Down: as a killed process, whose port refuses connections.
+void Server::set_up(std::size_t number, bool up) {
+  Node& node = *nodes_[number];
+  if (up == node.acceptor.is_open()) return;
+  if (up) {
+    node.acceptor = tcp::acceptor(io_, node.address);
+    tasks_.spawn(accept_loop(node));
+    return;
+  }
+  asio::error_code ignored;
+  node.acceptor.close(ignored);
+  for (const Accepted& accepted : connections_) {
+    const auto connection = accepted.connection.lock();
+    if (connection && accepted.node == number) connection->cut();
   }
 }
 
@@ -139,20 +165,33 @@ base::Task<void> Server::tick_loop() {
 std::string Server::control(const std::string& line) {
   return run_control(line, ControlTarget{.broker = broker_,
                                          .faults = faults_,
+                                         .nodes = cluster_,
                                          .resume = [this] { resumed_.pulse(); },
                                          .cut_all =
                                              [this] {
                                                std::size_t count = 0;
-                                               for (const auto& weak : connections_)
-                                                 if (const auto connection = weak.lock()) {
+                                               for (const Accepted& accepted : connections_)
+                                                 if (const auto connection = accepted.connection.lock()) {
                                                    connection->cut();
                                                    ++count;
                                                  }
                                                return count;
-                                             }});
+                                             },
+                                         .set_up = [this](std::size_t node, bool up) { set_up(node, up); }});
 }
 
 iggy::ClusterMetadata Server::cluster() const {
+  if (nodes_.size() > 1) {  // the same at every node, and of dead nodes as well
+    iggy::ClusterMetadata metadata{.name = "sandbox", .nodes = {}};
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const tcp::endpoint& address = nodes_[i]->address;
+      metadata.nodes.push_back({.name = "node-" + std::to_string(i + 1),
+                                .ip = address.address().to_string(),
+                                .tcp = address.port(),
+                                .role = static_cast<std::uint8_t>(i == cluster_.leader() ? 0 : 1)});
+    }
+    return metadata;
+  }
   iggy::ClusterNode node{.name = "iggy-node", .ip = {}, .tcp = address().port()};
   if (!options_.advertise.empty()) {
     const std::size_t colon = options_.advertise.rfind(':');

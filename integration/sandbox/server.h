@@ -23,6 +23,7 @@ struct ServerOptions {
   std::string control = "127.0.0.1:0";
   std::string advertise;                 // "host:port" in get_cluster_metadata; empty = the listening address
   std::string tls_certificate, tls_key;  // PEM files; both or none
+  std::size_t nodes = 1;                 // of a cluster; the second and all further ones listen on any port
 };
 
 class Server {
@@ -39,16 +40,28 @@ class Server {
   // The next stop() saves nothing, as if the process had been killed. For tests in one process.
   void abandon() { abandoned_ = true; }
 
-  asio::ip::tcp::endpoint address() const { return acceptor_.local_endpoint(); }
+  asio::ip::tcp::endpoint address(std::size_t node = 0) const { return nodes_[node]->address; }
   asio::ip::tcp::endpoint control_address() const { return control_acceptor_.local_endpoint(); }
   Broker& broker() { return broker_; }
-  Faults& faults() { return services_.faults; }
+  Faults& faults() { return faults_; }
 
   // Executes one line of the control port and gives its one line of answer.
   std::string control(const std::string& line);
 
  private:
-  base::Task<void> accept_loop();
+  struct Node {
+    Node(asio::io_context& io, const asio::ip::tcp::endpoint& listen, Services shared)
+        : services(std::move(shared)), acceptor(io, listen), address(acceptor.local_endpoint()) {}
+    Services services;
+    asio::ip::tcp::acceptor acceptor;  // closed while the node is down
+    asio::ip::tcp::endpoint address;
+  };
+  struct Accepted {
+    std::size_t node = 0;
+    std::weak_ptr<Connection> connection;
+  };
+  base::Task<void> accept_loop(Node& node);
+  void set_up(std::size_t node, bool up);
   base::Task<void> control_loop();
   base::Task<void> control_connection(std::shared_ptr<asio::ip::tcp::socket> socket);
   base::Task<void> tick_loop();
@@ -60,12 +73,12 @@ class Server {
   std::optional<asio::ssl::context> tls_;
   Broker broker_;
   Faults faults_;
-  Services services_;
+  Cluster cluster_;
   base::Event resumed_;
   base::Event stopping_;
-  asio::ip::tcp::acceptor acceptor_;
+  std::vector<std::unique_ptr<Node>> nodes_;
   asio::ip::tcp::acceptor control_acceptor_;
-  std::vector<std::weak_ptr<Connection>> connections_;
+  std::vector<Accepted> connections_;
   std::vector<std::weak_ptr<asio::ip::tcp::socket>> control_connections_;
   base::TaskGroup tasks_;
   bool abandoned_ = false;

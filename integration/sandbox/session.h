@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "integration/sandbox/broker.h"
+#include "integration/sandbox/cluster.h"
 #include "integration/sandbox/faults.h"
 
 namespace sandbox {
@@ -28,12 +29,14 @@ class Wire {
   virtual void hang() = 0;
 };
 
-// What sessions of one server share.
+// What sessions at one node share.
 struct Services {
   Broker& broker;
   Faults& faults;
+  Cluster& nodes;
+  std::size_t node = 0;  // this one
   // For get_cluster_metadata.
-  std::function<iggy::ClusterMetadata()> cluster;
+  std::function<iggy::ClusterMetadata()> cluster = {};
   std::uint32_t last_client_id = 0;  // vsr: a counter per node
   std::uint64_t commit = 0;          // vsr: position of the last replicated operation
 };

@@ -25,6 +25,7 @@ class VsrSession final : public Session {
   VsrSession(Services& services, Wire& wire, std::string peer) : services_(services), wire_(wire) {
     caller_.client_id = ++services_.last_client_id;
     caller_.address = std::move(peer);
+    caller_.node = services_.node;
     services_.broker.connect(caller_);
   }
   ~VsrSession() override { services_.broker.disconnect(caller_); }
@@ -92,10 +93,14 @@ void VsrSession::request(base::ByteView bytes, std::shared_ptr<base::Buffer> bod
     return wire_.answer(vsr::encode_reply(*request, *header, services_.cluster(), services_.commit));
   if (!is_read) {
     if (services_.broker.writer_is_dead()) return;
+    if (!services_.nodes.takes_metadata(services_.node)) return refuse_with(*header, status::kNotAccepted);
     ++services_.commit;
   }
-  const Outcome<iggy::Reply> answer = services_.broker.handle(caller_, *request);
+  Outcome<iggy::Reply> answer = services_.broker.handle(caller_, *request);
   if (!answer) return refuse_with(*header, answer.error());
+  const auto* get = std::get_if<iggy::GetTopic>(&*request);
+  auto* details = std::get_if<iggy::TopicDetails>(&*answer);
+  if (get != nullptr && details != nullptr) services_.nodes.shorten(services_.node, *get, *details);
   wire_.answer(vsr::encode_reply(*request, *header, *answer, services_.commit));
 }
 
@@ -148,7 +153,7 @@ void VsrSession::logout(const vsr::RequestHeader& header) {
 void VsrSession::poll(const vsr::RequestHeader& header, const iggy::Request& request) {
   if (services_.faults.next_poll_is_refused())
     return wire_.answer(vsr::encode_status(header, services_.faults.poll_refuse_status));
-  Outcome<PollResult> polled = services_.broker.poll(caller_, std::get<iggy::PollMessages>(request));
+  Outcome<PollResult> polled = services_.nodes.poll(services_.node, caller_, std::get<iggy::PollMessages>(request));
   if (!polled) return wire_.answer(vsr::encode_status(header, polled.error()));
   // The head as the codec writes it, then the stored batches as they are.
   base::Bytes head = vsr::encode_reply(
@@ -165,6 +170,8 @@ void VsrSession::poll(const vsr::RequestHeader& header, const iggy::Request& req
 void VsrSession::send(const vsr::RequestHeader& header, const iggy::Request& request,
                       std::shared_ptr<base::Buffer> body) {
   if (services_.broker.writer_is_dead()) return;
+  if (!services_.nodes.takes_sends(services_.node))
+    return wire_.answer(vsr::encode_status(header, status::kNotAccepted));
   const SendFate fate = services_.faults.next_send();
   if (fate == SendFate::kCutBefore) return wire_.cut();
   if (fate == SendFate::kRefused) return wire_.answer(vsr::encode_status(header, services_.faults.refuse_status));

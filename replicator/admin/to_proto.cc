@@ -76,6 +76,7 @@ void set_counters(pb::Counters* out, const state::Counters& counters) {
   out->set_skipped(counters.skipped);
   out->set_duplicates(counters.duplicates);
   out->set_errors(counters.errors);
+  for (const auto& [cause, count] : counters.errors_by_cause) (*out->mutable_errors_by_cause())[cause] = count;
 }
 
 void set_end(pb::End* out, const EndStatus& end) {
@@ -99,11 +100,7 @@ void set_totals(pb::Totals* out, const std::vector<PartitionStatus>& partitions)
   double bytes_per_second = 0;
   for (const PartitionStatus& partition : partitions) {
     ++phases[static_cast<std::size_t>(partition.phase)];
-    counters.copied += partition.counters.copied;
-    counters.copied_bytes += partition.counters.copied_bytes;
-    counters.skipped += partition.counters.skipped;
-    counters.duplicates += partition.counters.duplicates;
-    counters.errors += partition.counters.errors;
+    add(counters, partition.counters);
     if (!partition.lag.messages) ++unknown;
     lag_messages += partition.lag.messages.value_or(0);
     if (!partition.lag.micros) micros_known = false;

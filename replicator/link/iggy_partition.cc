@@ -18,21 +18,57 @@ iggy::PollStrategy at_offset(std::uint64_t offset) { return {iggy::PollStrategy:
 }  // namespace
 
 IggyReader::IggyReader(std::string_view side, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
-                       std::uint32_t partition)
-    : side_(side), client_(client), watcher_(watcher), topic_(std::move(topic)), partition_(partition) {}
+                       std::uint32_t partition, std::size_t room_bytes)
+    : side_(side),
+      client_(client),
+      watcher_(watcher),
+      topic_(std::move(topic)),
+      partition_(partition),
+      room_bytes_(room_bytes) {}
 
 base::Error IggyReader::named(base::Error error, iggy::Access access) const {
   return name_right(std::move(error), side_, client_, access, topic_);
 }
 
 base::Task<base::Result<PartitionView>> IggyReader::view() {
+  if (client_.server().nodes > 1) {
+    auto asking = view_at_node();
+    co_return co_await std::move(asking);
+  }
   auto call = watcher_.fresh(partition_);
   auto view = co_await std::move(call);
   if (!view) co_return named(std::move(view).error(), iggy::Access::kReadTopic);
   co_return view;
 }
 
+// In a cluster: at the node whose messages are read, because others may show an old end.
+base::Task<base::Result<PartitionView>> IggyReader::view_at_node() {
+  auto call = client_.call(iggy::GetTopic{topic_.stream, topic_.topic}, iggy::Role::kPoll, partition_);
+  auto reply = co_await std::move(call);
+  if (!reply) co_return named(std::move(reply).error(), iggy::Access::kReadTopic);
+  const auto* details = std::get_if<iggy::TopicDetails>(&*reply);
+  if (details == nullptr || partition_ >= details->partitions.size()) {
+    co_return base::Error(base::ErrorCode::kNotFound, "get_topic", topic_.to_string(),
+                          "there is no partition " + std::to_string(partition_));
+  }
+  co_return view_from(details->topic, details->partitions[partition_]);
+}
+
 base::Task<base::Result<Polled>> IggyReader::poll(iggy::PollStrategy strategy, std::uint32_t count) {
+  const bool from_newest = strategy.kind == iggy::PollStrategy::Kind::kOffset && strategy.value == newest_offset_;
+  auto asking = ask(strategy, count, room_bytes_ + (from_newest ? newest_size_ : 0));
+  auto polled = co_await std::move(asking);
+  if (polled || polled.error().code() != base::ErrorCode::kMalformed || count < 2) co_return polled;
+  // Messages are larger than those before them: the first alone, then with the one behind it.
+  auto first_call = ask(strategy, 1, room_bytes_);
+  auto first = co_await std::move(first_call);
+  if (!first || first->batch.empty()) co_return first;
+  auto two_call = ask(strategy, 2, room_bytes_ + newest_size_);
+  co_return co_await std::move(two_call);
+}
+
+base::Task<base::Result<Polled>> IggyReader::ask(iggy::PollStrategy strategy, std::uint32_t count,
+                                                 std::uint64_t room_bytes) {
   iggy::PollMessages request;
   request.consumer = consumer();
   request.stream = topic_.stream;
@@ -40,6 +76,7 @@ base::Task<base::Result<Polled>> IggyReader::poll(iggy::PollStrategy strategy, s
   request.partition = partition_;
   request.strategy = strategy;
   request.count = count;
+  request.room_bytes = room_bytes;
   auto call = client_.call(std::move(request), iggy::Role::kPoll, partition_);
   auto reply = co_await std::move(call);
   if (!reply) co_return named(std::move(reply).error(), iggy::Access::kPoll);
@@ -47,11 +84,16 @@ base::Task<base::Result<Polled>> IggyReader::poll(iggy::PollStrategy strategy, s
   if (polled == nullptr) {
     co_return base::Error(base::ErrorCode::kMalformed, "poll", topic_.to_string(), "the answer to a poll is none");
   }
+  if (!polled->batch.empty()) {
+    newest_offset_ = polled->batch.records.back().offset;
+    newest_size_ = polled->batch.records.back().size();
+  }
   co_return Polled{std::move(polled->batch), polled->current_offset};
 }
 
-IggySource::IggySource(iggy::Client& client, TopicWatcher& watcher, base::PartitionKey key, std::string mint_ids_for)
-    : reader_("upstream", client, watcher, key.topic, key.partition),
+IggySource::IggySource(iggy::Client& client, TopicWatcher& watcher, base::PartitionKey key, std::size_t batch_bytes,
+                       std::string mint_ids_for)
+    : reader_("upstream", client, watcher, key.topic, key.partition, batch_bytes),
       key_(std::move(key)),
       mint_ids_for_(std::move(mint_ids_for)) {}
 
@@ -88,7 +130,7 @@ IggySink::IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watch
                    base::Provenance provenance, std::function<base::Status()> may_send)
     : clock_(clock),
       client_(client),
-      reader_("downstream", client, watcher, topic, partition),
+      reader_("downstream", client, watcher, topic, partition, batch_bytes),
       topic_(std::move(topic)),
       partition_(partition),
       batch_bytes_(batch_bytes),
@@ -98,6 +140,11 @@ IggySink::IggySink(base::Clock& clock, iggy::Client& client, TopicWatcher& watch
       may_send_(std::move(may_send)) {}
 
 base::Task<base::Result<PartitionView>> IggySink::view() { return reader_.view(); }
+// The watcher asks the leader of the metadata. In a cluster that need not be the node which takes the sends; a tail
+// that is lost there is lost with the leader.
+std::optional<Observed> IggySink::observed() const {
+  return client_.server().nodes > 1 ? std::nullopt : reader_.watcher().observed(partition_);
+}
 base::Task<base::Result<Polled>> IggySink::read(std::uint64_t from, std::uint32_t count) {
   return reader_.poll(at_offset(from), count);
 }
@@ -123,7 +170,7 @@ base::Task<base::Result<Acked>> IggySink::send(std::span<const base::Record> rec
 }
 
 base::Task<base::Status> IggySink::open() {
-  auto opening = client_.open_send(partition_);
+  auto opening = client_.open_send(topic_, partition_);
   auto opened = co_await std::move(opening);
   CO_RETURN_IF_ERROR(opened);
   trace_ = *opened;
@@ -161,8 +208,9 @@ base::Task<base::Status> IggySink::settle() {
     auto call = client_.is_listed(trace_);
     auto listed = co_await std::move(call);
     if (!listed) {
-      if (listed.error().code() == base::ErrorCode::kPermission)
-        break;  // without read_servers: two equal tail reads instead
+      // Without read_servers, or at a node that is gone: two equal tail reads instead.
+      if (listed.error().code() == base::ErrorCode::kPermission || listed.error().code() == base::ErrorCode::kNotFound)
+        break;
       co_return std::move(listed).error();
     }
     if (!*listed) co_return base::ok();

@@ -20,10 +20,12 @@ namespace replicator {
 // Reads one partition of one cluster at explicit offsets.
 class IggyReader {
  public:
-  // `side`: "upstream" or "downstream", for the sentence that names a missing right.
+  // `side`: "upstream" or "downstream", for the sentence that names a missing right. `room_bytes`: what an answer to a
+  // poll may hold, beside one message of any size.
   IggyReader(std::string_view side, iggy::Client& client, TopicWatcher& watcher, base::TopicName topic,
-             std::uint32_t partition);
+             std::uint32_t partition, std::size_t room_bytes);
   base::Task<base::Result<PartitionView>> view();
+  // At most `count`; fewer when more would not have room.
   base::Task<base::Result<Polled>> poll(iggy::PollStrategy strategy, std::uint32_t count);
   bool is_legacy() const { return client_.server().dialect == iggy::Dialect::kLegacy; }
   TopicWatcher& watcher() const { return watcher_; }
@@ -32,18 +34,25 @@ class IggyReader {
   base::Error named(base::Error error, iggy::Access access) const;
 
  private:
+  base::Task<base::Result<PartitionView>> view_at_node();
+  base::Task<base::Result<Polled>> ask(iggy::PollStrategy strategy, std::uint32_t count, std::uint64_t room_bytes);
+
   const std::string_view side_;
   iggy::Client& client_;
   TopicWatcher& watcher_;
   const base::TopicName topic_;
   const std::uint32_t partition_;
+  const std::size_t room_bytes_;
+  std::uint64_t newest_offset_ = 0;  // of the newest answer's last message ...
+  std::size_t newest_size_ = 0;      // ... and its size: polls begin with it
 };
 
 class IggySource final : public Source {
  public:
   // `mint_ids_for`: link id when the target would give random ids to messages without one (0.8 does); empty = ids stay
   // as they are.
-  IggySource(iggy::Client& client, TopicWatcher& watcher, base::PartitionKey key, std::string mint_ids_for);
+  IggySource(iggy::Client& client, TopicWatcher& watcher, base::PartitionKey key, std::size_t batch_bytes,
+             std::string mint_ids_for);
   bool is_legacy() const override { return reader_.is_legacy(); }
   base::Task<base::Result<PartitionView>> view() override;
   base::Task<base::Result<Polled>> poll(std::uint64_t from, std::uint32_t count) override;
@@ -69,6 +78,7 @@ class IggySink final : public Sink {
            base::Provenance provenance, std::function<base::Status()> may_send);
   bool is_legacy() const override { return reader_.is_legacy(); }
   base::Task<base::Result<PartitionView>> view() override;
+  std::optional<Observed> observed() const override;
   base::Task<base::Result<Polled>> read(std::uint64_t from, std::uint32_t count) override;
   base::Task<base::Result<Polled>> last() override;
   std::optional<Observed> observed() const override { return reader_.watcher().observed(reader_.partition()); }

@@ -469,6 +469,7 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   options.flush_interval = config_.commit_interval;
   options.resync.durability = to_string(config_.ack);
   options.retry = {config_.retry_initial_backoff, config_.retry_max_backoff};
+  options.retry_max_attempts = config_.retry_max_attempts;
   options.tally_digest = config_.until_caught_up;
   options.seed = std::hash<std::string>{}(wanted.key.to_string());
   options.resync.confirm_for = config_.confirm_for;
@@ -480,8 +481,9 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   std::optional<state::PartitionRow> row;
   if (const auto known = rows_.find(wanted.key); known != rows_.end()) row = known->second;
   Slot& slot = slots_[wanted.key];
-  slot.source = std::make_unique<IggySource>(*upstream_.client, watcher(upstream_, wanted.key.topic), wanted.key,
-                                             sink_legacy && !source_legacy ? link_.id : std::string());
+  slot.source =
+      std::make_unique<IggySource>(*upstream_.client, watcher(upstream_, wanted.key.topic), wanted.key,
+                                   config_.batch_bytes, sink_legacy && !source_legacy ? link_.id : std::string());
   slot.sink = std::make_unique<IggySink>(
       clock_, *downstream_.client, watcher(downstream_, wanted.downstream), wanted.downstream, wanted.key.partition,
       config_.batch_bytes, config_.fence_timeout, config_.ack, base::Provenance(config_.provenance, wanted.key),

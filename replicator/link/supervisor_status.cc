@@ -39,6 +39,11 @@ void Supervisor::publish() {
   status->started_at = started_at_;
   status->taken_at = clock_.wall_micros();
   for (End* end : {&upstream_, &downstream_}) {
+    if (!end->status.dialect.empty()) {  // connected once; the leader may have moved since
+      const iggy::ServerIdentity& server = end->client->server();
+      end->status.endpoint = server.endpoint.to_string();
+      end->status.node = server.nodes > 1 ? fmt::format("{} of {}", server.node, server.nodes) : "";
+    }
     if (end->answered_at == base::TimePoint{} || state_ == "stopped") continue;  // not yet connected
     const base::Duration age = clock_.now() - end->answered_at;                  // steady: the wall clock may step
     end->status.last_seen = status->taken_at - static_cast<std::uint64_t>(age.count());

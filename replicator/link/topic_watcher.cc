@@ -12,6 +12,8 @@ bool differs(const PartitionView& a, const PartitionView& b) {
   return a.created != b.created || a.end != b.end || a.messages_count != b.messages_count;
 }
 
+}  // namespace
+
 PartitionView view_from(const iggy::Topic& topic, const iggy::Partition& partition) {
   PartitionView view;
   // A stream that was created again has topics that were: its own created_at says nothing more.
@@ -26,8 +28,6 @@ PartitionView view_from(const iggy::Topic& topic, const iggy::Partition& partiti
   view.has_retention = view.expiry_micros != 0 || view.max_bytes != 0;
   return view;
 }
-
-}  // namespace
 
 TopicWatcher::TopicWatcher(asio::io_context& io, base::Clock& clock, iggy::Client& client, base::TopicName topic)
     : io_(io), clock_(clock), client_(client), topic_(std::move(topic)), ask_now_(io), answer_came_(io), stop_(io) {
@@ -108,7 +108,7 @@ base::Task<base::Result<PartitionView>> TopicWatcher::fresh(std::uint32_t partit
 base::Task<base::Result<PartitionView>> TopicWatcher::wait_for_change(std::uint32_t partition, PartitionView seen,
                                                                       base::Duration at_most, base::Event& cancel) {
   using namespace asio::experimental::awaitable_operators;
-  Waiter waiter{partition, std::move(seen), base::Event(io_)};
+  Waiter waiter{partition, seen, base::Event(io_)};
   const bool known = answered_at_ != base::TimePoint{} || error_;
   if (!stop_.is_set() && !(known && has_news(waiter))) {
     struct Listed {  // also when the waiting coroutine is cut short

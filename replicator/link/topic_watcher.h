@@ -15,6 +15,9 @@
 
 namespace replicator {
 
+// What a topic's metadata says of one of its partitions.
+PartitionView view_from(const iggy::Topic& topic, const iggy::Partition& partition);
+
 class TopicWatcher {
  public:
   TopicWatcher(asio::io_context& io, base::Clock& clock, iggy::Client& client, base::TopicName topic);

@@ -92,7 +92,9 @@ base::Task<base::Result<iggy::PolledMessages>> Marker::poll(iggy::PollStrategy s
   request.partition = 0;
   request.strategy = strategy;
   request.count = kPageRecords;
-  auto call = client_.call(std::move(request));
+  // In a cluster it is read where it is written: other nodes answer with an old end.
+  auto call =
+      client_.call(std::move(request), client_.server().nodes > 1 ? iggy::Role::kPoll : iggy::Role::kControl, 0);
   auto reply = co_await std::move(call);
   if (!reply) co_return explain(std::move(reply).error());
   auto* polled = std::get_if<iggy::PolledMessages>(&*reply);

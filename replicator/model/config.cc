@@ -144,6 +144,7 @@ std::vector<std::string> validate(const Config& config) {
                  fmt::format("{} is below time.retry_initial_backoff, {}", format_duration(config.retry_max_backoff),
                              format_duration(config.retry_initial_backoff)));
   }
+  problems.number("time.retry_max_attempts", config.retry_max_attempts, 0, 1'000'000);
   problems.duration("time.stuck_after", config.stuck_after, milliseconds(100), hours(1));
   problems.duration("time.pin_alarm_after", config.pin_alarm_after, milliseconds(100), hours(24 * 365));
   problems.duration("time.fence_timeout", config.fence_timeout, milliseconds(100), minutes(10));

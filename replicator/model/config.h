@@ -81,6 +81,7 @@ struct Config {
   base::Duration confirm_for = std::chrono::seconds(5);  // how long evidence of absence must persist
   base::Duration retry_initial_backoff = std::chrono::seconds(1);
   base::Duration retry_max_backoff = std::chrono::seconds(30);
+  std::uint32_t retry_max_attempts = 0;  // retries in a row without progress, then a partition is a fault; 0 = no end
   base::Duration stuck_after = std::chrono::seconds(30);
   base::Duration pin_alarm_after = std::chrono::hours(1);  // a stored upstream offset that holds back retention
   base::Duration fence_timeout =

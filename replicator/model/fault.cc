@@ -51,6 +51,8 @@ constexpr std::array<FaultInfo, kFaultKindCount> kFaults = {{
      "The downstream topic can't keep the acknowledgment strength that was promised.", kRetryOnly},
     {FaultKind::kTargetMissing, "target_missing",
      "The topic or partition is not there downstream and can't be created.", kRetryOnly},
+    {FaultKind::kGaveUp, "gave_up", "The same step failed again and again, without any progress in between.",
+     kRetryOnly},
 }};
 
 }  // namespace

@@ -26,8 +26,9 @@ enum class FaultKind : std::uint8_t {
   kTargetFull,           // the target refuses for lack of room
   kNotDurable,           // the promised acknowledgment strength can't be kept
   kTargetMissing,        // topic or partition is not there downstream and can't be created
+  kGaveUp,               // a server refuses the same again and again, or retry_max_attempts is reached
 };
-inline constexpr int kFaultKindCount = 15;
+inline constexpr int kFaultKindCount = 16;
 
 enum class Exit : std::uint8_t { kRetry, kAccept, kRestart, kRecopy, kAdopt, kSkip };
 

@@ -77,6 +77,7 @@ struct PartitionStatus {
 struct EndStatus {       // one side of the link
   std::string url;       // redacted
   std::string endpoint;  // address in use
+  std::string node;      // "node-2 of 3"; empty = not a cluster
   std::string dialect;   // "legacy", "vsr-0.11", "" = not yet known
   std::string version;
   bool connected = false;

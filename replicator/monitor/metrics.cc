@@ -79,6 +79,8 @@ void add_partition(Samples& out, const PartitionStatus& partition) {
   add_count(metric::kSkipped, partition.counters.skipped);
   add_count(metric::kDuplicates, partition.counters.duplicates);
   add_count(metric::kErrors, partition.counters.errors);
+  for (const auto& [cause, count] : partition.counters.errors_by_cause)
+    out.add(metric::kErrorsByCause, static_cast<double>(count), {stream, topic, number, cause});
   if (partition.expiry_micros) add(metric::kExpiry, seconds(*partition.expiry_micros));
   if (partition.retention_left_micros) {
     add(metric::kRetentionLeft, static_cast<double>(*partition.retention_left_micros) / 1e6);

@@ -91,6 +91,9 @@ inline constexpr MetricInfo kDuplicates{"iggy_replicate_duplicate_messages_total
                                         "Own duplicates found downstream."};
 inline constexpr MetricInfo kErrors{"iggy_replicate_errors_total", MetricKind::kCounter, kPartition,
                                     "Failed attempts, whatever became of them."};
+inline constexpr MetricInfo kErrorsByCause{"iggy_replicate_errors_by_cause_total", MetricKind::kCounter,
+                                           "stream,topic,partition,cause",
+                                           "The same by cause: the kind of error, or the fault that it became."};
 inline constexpr MetricInfo kOpenGaps{"iggy_replicate_open_gaps", MetricKind::kGauge, kPartition,
                                       "Rows of the ledger that nobody has accepted; absent until the ledger was read."};
 inline constexpr MetricInfo kExpiry{"iggy_replicate_upstream_expiry_seconds", MetricKind::kGauge, kPartition,
@@ -110,12 +113,12 @@ inline constexpr MetricInfo kPinAlarm{
     "1 while it holds back retention for longer than time.pin_alarm_after; absent when none is stored."};
 
 inline constexpr std::array kAll = {
-    kBuild,          kStarted,   kTaken,         kState,       kLinkGeneration, kConnected,
-    kStoreWritable,  kBudget,    kBudgetUsed,    kStateFree,   kCertificate,    kPhase,
-    kFault,          kPaused,    kLagMessages,   kLagSeconds,  kLagObserved,    kCaughtUp,
-    kBacklogSeconds, kCommitted, kAcked,         kPolled,      kUpstreamEnd,    kDownstreamEnd,
-    kQueued,         kCopied,    kCopiedBytes,   kSkipped,     kDuplicates,     kErrors,
-    kOpenGaps,       kExpiry,    kRetentionLeft, kPinMessages, kPinSeconds,     kPinAlarm,
+    kBuild,       kStarted,     kTaken,         kState,       kLinkGeneration, kConnected,     kStoreWritable,
+    kBudget,      kBudgetUsed,  kStateFree,     kCertificate, kPhase,          kFault,         kPaused,
+    kLagMessages, kLagSeconds,  kLagObserved,   kCaughtUp,    kBacklogSeconds, kCommitted,     kAcked,
+    kPolled,      kUpstreamEnd, kDownstreamEnd, kQueued,      kCopied,         kCopiedBytes,   kSkipped,
+    kDuplicates,  kErrors,      kErrorsByCause, kOpenGaps,    kExpiry,         kRetentionLeft, kPinMessages,
+    kPinSeconds,  kPinAlarm,
 };
 
 }  // namespace metric

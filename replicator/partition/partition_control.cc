@@ -98,6 +98,15 @@ std::optional<FaultKind> PartitionPipeline::fault_of(const base::Error& error) c
   return std::nullopt;
 }
 
+// Durable with the next commit or fault: errors in a row without one are lost by a kill.
+void PartitionPipeline::count_error(std::string cause) {
+  state::Counters one;
+  one.errors = 1;
+  one.errors_by_cause[std::move(cause)] = 1;
+  add(live_, one);
+  add(uncounted_, one);
+}
+
 // After an error: a fault, or a delay and another look.
 base::Task<void> PartitionPipeline::recover(base::Error error) {
   if (error.is_cancelled()) co_return;
@@ -105,6 +114,11 @@ base::Task<void> PartitionPipeline::recover(base::Error error) {
   // A fault that stands already (its exit is under way) is not replaced by a lesser one.
   if (const auto kind = fault_of(error); kind && row_ && !row_->fault.active()) {
     auto raising = raise_fault({*kind, error.to_string(), positions_.acked(), positions_.acked() + 1, {}});
+    co_await std::move(raising);
+    co_return;
+  }
+  if (auto end = give_up(error)) {
+    auto raising = raise_fault(*std::move(end));
     co_await std::move(raising);
     co_return;
   }
@@ -116,10 +130,32 @@ base::Task<void> PartitionPipeline::recover(base::Error error) {
     co_return;
   }
   const base::Duration delay = backoff_.next();
-  ++live_.errors;
+  count_error(std::string(base::to_string(error.code())));
   enter(Phase::kRetrying, error.to_string());
   auto wait = base::wait_until(clock_, wake_, clock_.now() + delay);
   co_await std::move(wait);
+}
+
+// A refusal that stays, or more attempts than wanted. What the state file does is no failure of this partition.
+std::optional<Finding> PartitionPipeline::give_up(const base::Error& error) {
+  const bool of_store =
+      error.code() == base::ErrorCode::kStateUnavailable || error.code() == base::ErrorCode::kStaleGeneration;
+  if (!row_ || row_->fault.active() || of_store) return std::nullopt;
+  const std::pair refusal(error.wire_status(), positions_.acked());
+  const bool refused = error.code() == base::ErrorCode::kServerRefused && error.wire_status() != 0;
+  const bool again = std::exchange(refusal_, refusal) == refusal;
+  refusals_ = !refused ? 0 : again ? refusals_ + 1 : 1;
+  if (refusals_ < kRefusalsMax && !out_of_attempts()) return std::nullopt;
+  const std::string how = refusals_ >= kRefusalsMax
+                              ? fmt::format("refused {} times in a row", refusals_)
+                              : fmt::format("failed after {} retries (time.retry_max_attempts)", backoff_.attempts());
+  refusals_ = 0;
+  backoff_.reset();
+  return Finding{FaultKind::kGaveUp,
+                 fmt::format("upstream offset {}: {}: {}", positions_.acked(), how, error.to_string()),
+                 positions_.acked(),
+                 positions_.acked() + 1,
+                 {}};
 }
 
 // Silence never makes a record invalid (a server with a full disk is silent too), but two sends that nobody answered,
@@ -202,7 +238,11 @@ base::Task<base::Status> PartitionPipeline::record_fault(Finding finding) {
   note.fault = state::FaultRow{std::string(fault.name), finding.detail,
                                stands ? row_->fault.since : clock_.wall_micros(), finding.up_begin, finding.up_end};
   note.gaps = std::move(finding.gaps);
-  note.added.errors = 1;
+  state::Counters one;
+  one.errors = 1;
+  one.errors_by_cause[std::string(fault.name)] = 1;
+  note.added = uncounted_;
+  add(note.added, one);
   state::Transaction transaction;
   transaction.notes.push_back(note);
   transaction.events.push_back(event("fault", "appliance", fmt::format("{}: {}", fault.name, finding.detail)));
@@ -210,7 +250,9 @@ base::Task<base::Status> PartitionPipeline::record_fault(Finding finding) {
   auto applied = co_await std::move(applying);
   CO_RETURN_IF_ERROR(applied);
   row_->fault = *note.fault;
-  row_->counters.errors += 1;
+  add(live_, one);
+  errors_counted(note.added);
+  uncounted_ = {};
   co_return base::ok();
 }
 
@@ -316,9 +358,23 @@ void PartitionPipeline::on_committed(const state::PartitionCommit& commit) {
   if (commit.caught_up_at != 0) row_->caught_up_at = commit.caught_up_at;
   live_.copied -= std::min(live_.copied, commit.added.copied);
   live_.copied_bytes -= std::min(live_.copied_bytes, commit.added.copied_bytes);
+  errors_counted(commit.added);
   positions_.committed(commit.watermark);
   uncommitted_batches_ = 0;
   committed_.set();
+}
+
+// These errors are durable now.
+void PartitionPipeline::errors_counted(const state::Counters& added) {
+  state::Counters errors;
+  errors.errors = added.errors;
+  errors.errors_by_cause = added.errors_by_cause;
+  add(row_->counters, errors);
+  live_.errors -= std::min(live_.errors, errors.errors);
+  for (const auto& [cause, count] : errors.errors_by_cause) {
+    std::uint64_t& left = live_.errors_by_cause[cause];
+    left -= std::min(left, count);
+  }
 }
 
 void PartitionPipeline::on_stale(const base::PartitionKey&) {
@@ -401,9 +457,8 @@ PartitionStatus PartitionPipeline::status() const {
           static_cast<std::int64_t>(observed->view.expiry_micros) - static_cast<std::int64_t>(*status.lag.micros);
     }
   }
-  status.counters.copied += live_.copied;
-  status.counters.copied_bytes += live_.copied_bytes;
-  status.counters.errors += live_.errors;
+  add(status.counters, live_);
+  std::erase_if(status.counters.errors_by_cause, [](const auto& cause) { return cause.second == 0; });
   // Resolved while both sides were counted: the next look is due.
   if (status.phase == Phase::kFault && !status.fault.active()) status.phase = Phase::kResync;
   const bool working = phase_ == Phase::kCopying || phase_ == Phase::kRetrying || phase_ == Phase::kBehind;

@@ -192,7 +192,7 @@ base::Task<std::optional<base::Error>> PartitionPipeline::send_batch() {
     auto skipping = skip_first(failed->to_string());
     co_return co_await std::move(skipping);
   }
-  if (failed && failed->retry() == base::Retry::kSameCall) {  // certainly not done
+  if (failed && failed->retry() == base::Retry::kSameCall && !out_of_attempts()) {  // certainly not done
     enter(Phase::kRetrying, failed->to_string());
     auto delay = base::wait_until(clock_, wake_, clock_.now() + backoff_.next());
     co_await std::move(delay);
@@ -237,6 +237,7 @@ void PartitionPipeline::acked(std::size_t count, std::uint64_t end) {
   commit.down_end = end;
   commit.anchor = state::Anchor{last.offset, end - 1, last.id, base::digest_of(last)};
   commit.ranges.push_back({first.offset, down_end_, count, true});
+  commit.added = std::exchange(uncounted_, {});
   commit.added.copied = count;
   if (!tally_.first) tally_.first = first.offset;
   tally_.copied += count;

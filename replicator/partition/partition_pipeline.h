@@ -59,6 +59,7 @@ struct PipelineOptions {
   base::Duration stuck_after = std::chrono::seconds(30);
   base::Duration unknown_after = std::chrono::seconds(3);  // a lag not observed for longer is unknown
   base::BackoffPolicy retry;
+  std::uint32_t retry_max_attempts = 0;  // in a row without progress, then a fault; 0 = without end
   ResyncOptions resync;
   std::uint64_t seed = 1;
   bool tally_digest = false;  // costs a hash per message
@@ -66,6 +67,8 @@ struct PipelineOptions {
   std::map<FaultKind, Exit> policies;  // exits that are taken without a person, see kPolicyTimes
   std::vector<Throttle*> throttles;    // asked before every poll, in this order; they outlive the pipeline
 };
+// The same refusal so many times in a row, at one place, is no passing trouble.
+inline constexpr std::uint32_t kRefusalsMax = 3;
 // After so many exits by policy on one partition within an hour, a fault waits for a person.
 inline constexpr std::size_t kPolicyTimes = 3;
 
@@ -146,10 +149,16 @@ class PartitionPipeline final : public CommitListener {
   base::Task<void> raise_fault(Finding finding);
   base::Task<base::Status> record_fault(Finding finding);
   Finding send_unanswered();
+  bool out_of_attempts() const {
+    return options_.retry_max_attempts != 0 && backoff_.attempts() >= options_.retry_max_attempts;
+  }
+  std::optional<Finding> give_up(const base::Error& error);
   base::Task<base::Status> apply(state::Transaction transaction);
   std::optional<FaultKind> fault_of(const base::Error& error) const;
   void enter(Phase phase, std::string why = {});
   base::Error changed(std::string what) const;
+  void count_error(std::string cause);
+  void errors_counted(const state::Counters& added);
   state::EventRow event(std::string kind, std::string actor, std::string detail) const;
   Lag lag() const;
   std::uint64_t readable_end(const PartitionView& view) const;
@@ -186,10 +195,12 @@ class PartitionPipeline final : public CommitListener {
   std::uint64_t single_until_ = 0;                    // a batch was refused: one by one up to this upstream offset
   std::optional<std::pair<std::uint64_t, std::string>> refused_;  // upstream offset that the target refused, and why
   bool replays_ = true;                                           // the ledger may hold messages to be sent after all
-  bool uncertain_ = false;                        // a send's outcome is unknown: settle before the next look
-  std::uint32_t unanswered_ = 0;                  // sends in a row that nobody answered ...
-  std::uint64_t unanswered_end_ = 0;              // ... while the downstream's end stood here
-  std::optional<std::uint64_t> looked_again_at_;  // acked when a noticed change last led to a look at once
+  bool uncertain_ = false;                           // a send's outcome is unknown: settle before the next look
+  std::uint32_t unanswered_ = 0;                     // sends in a row that nobody answered ...
+  std::uint64_t unanswered_end_ = 0;                 // ... while the downstream's end stood here
+  std::uint32_t refusals_ = 0;                       // in a row ...
+  std::pair<std::uint32_t, std::uint64_t> refusal_;  // ... with this status, at this upstream offset
+  std::optional<std::uint64_t> looked_again_at_;     // acked when a noticed change last led to a look at once
   std::uint32_t uncommitted_batches_ = 0;
   std::optional<state::PartitionCommit> unflushed_;  // acked, and not yet flushed by a sink that flushes
   std::optional<base::Error> flush_error_;           // ends the copy: what was acked is looked at again
@@ -217,7 +228,8 @@ class PartitionPipeline final : public CommitListener {
   Phase phase_ = Phase::kStarting;
   std::string why_;
   base::TimePoint progress_at_;  // last ack, or last time without work
-  state::Counters live_;         // acked and not yet committed
+  state::Counters live_;         // acked and not yet committed; errors: since the last commit
+  state::Counters uncounted_;    // errors that no commit carries yet
   std::uint64_t caught_up_at_ = 0;
   PipelineTally tally_;
   std::string logged_;  // last line that was logged, so that repeats are not

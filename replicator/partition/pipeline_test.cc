@@ -226,6 +226,63 @@ TEST(Pipeline, AResumeWhileNotAcceptedDoesNotTurnTheBackoffIntoASpin) {
   EXPECT_LE(w.sink().sends, before + 4);
 }
 
+TEST(Pipeline, RetriesEndWhereTheyAreToldTo) {
+  World w;
+  w.options.retry_max_attempts = 4;
+  w.link.up.produce(0, 5);
+  w.start();
+  for (int i = 0; i < 5; ++i) w.sink().faults.push_back(SendFault::kNotAccepted);
+  EXPECT_TRUE(w.fault("gave_up"));
+  EXPECT_EQ(w.sink().sends, 5U) << "the first, and four retries";
+  const std::string detail = w.pipeline().status().fault.detail;
+  EXPECT_NE(detail.find("upstream offset 0: failed after 4 retries (time.retry_max_attempts): "), std::string::npos)
+      << detail;
+  EXPECT_TRUE(w.resolve(Exit::kRetry));
+  EXPECT_TRUE(w.caught_up());
+  w.expect_equal();
+}
+
+TEST(Pipeline, RetriesAreCountedFromTheLastProgress) {
+  World w;
+  w.options.retry_max_attempts = 2;
+  w.options.batch_bytes = 1;  // one message a send
+  w.link.up.produce(0, 9);
+  w.start();
+  for (int i = 0; i < 9; ++i) {
+    for (const SendFault fault : {SendFault::kNotAccepted, SendFault::kCutBefore, SendFault::kNone})
+      w.sink().faults.push_back(fault);
+  }
+  EXPECT_TRUE(w.caught_up());
+  w.expect_equal();
+  EXPECT_EQ(w.link.count_events("fault"), 0U);
+}
+
+TEST(Pipeline, ARefusalThatStaysIsAFaultWithItsOffsetAndStatusAndOneThatPassesIsNot) {
+  for (const std::size_t times : {2U, 3U}) {
+    World w;
+    w.link.up.produce(0, 5);
+    w.start();
+    EXPECT_TRUE(w.caught_up());
+    w.link.up.produce(0, 1);
+    base::Error unknown(base::ErrorCode::kServerRefused, "send", "dr/events/0", "unknown_status");
+    unknown.with_status(7777).with_retry(base::Retry::kFromWatermark);
+    w.sink().refusals = {times, unknown};
+    if (times < kRefusalsMax) {
+      EXPECT_TRUE(w.caught_up());
+      EXPECT_EQ(w.link.count_events("fault"), 0U);
+    } else {
+      EXPECT_TRUE(w.fault("gave_up"));
+      EXPECT_NE(w.pipeline().status().fault.detail.find(
+                    "upstream offset 5: refused 3 times in a row: send dr/events/0: unknown_status (status 7777)"),
+                std::string::npos)
+          << w.pipeline().status().fault.detail;
+      EXPECT_TRUE(w.resolve(Exit::kRetry));
+      EXPECT_TRUE(w.caught_up());
+    }
+    w.expect_equal();
+  }
+}
+
 TEST(Pipeline, TwoUnansweredSendsAtAnUnmovedEndAreAFault) {
   World w;
   w.link.up.produce(0, 5);
@@ -273,6 +330,25 @@ TEST(Pipeline, MissingPermissionIsAFaultThatARetryLeaves) {
   EXPECT_TRUE(w.resolve(Exit::kRetry));
   EXPECT_TRUE(w.caught_up());
   w.expect_equal();
+}
+
+TEST(Pipeline, ErrorsAreCountedByCauseAndKept) {
+  World w;
+  w.start();
+  EXPECT_TRUE(w.caught_up());
+  w.sink().faults = {SendFault::kCutBefore, SendFault::kAckLost};
+  w.link.up.produce(0, 5);
+  EXPECT_TRUE(w.caught_up());
+  w.link.pass(2s);
+  w.sink().line.permission = false;
+  w.link.up.produce(0, 5);
+  EXPECT_TRUE(w.fault("permission"));
+  const auto shown = w.pipeline().status().counters;
+  const std::map<std::string, std::uint64_t> expected = {{"connection_lost", 2}, {"permission", 1}};
+  EXPECT_EQ(shown.errors_by_cause, expected);
+  w.stop();
+  EXPECT_EQ(w.link.row()->counters.errors_by_cause, shown.errors_by_cause);
+  EXPECT_EQ(w.link.row()->counters.errors, shown.errors);
 }
 
 TEST(Pipeline, MissingPermissionBeforeThereIsARowIsSaidAndRetried) {

@@ -217,7 +217,7 @@ base::Task<base::Result<iggy::SendAck>> Client::send(base::TopicName topic, std:
     if (trace->number != 0 && trace->number != session->number) {
       co_return base::Error(ErrorCode::kConnectionLost, "send", topic.to_string(), "another connection by now");
     }
-    *trace = {session->address, 0, session->number};
+    *trace = {session->address, 0, session->number, {}};
   }
   Planned plan = take(weather_.sends);
   // A 0.8 server answers in order, and will answer.
@@ -249,11 +249,11 @@ base::Task<base::Result<iggy::SendAck>> Client::send(base::TopicName topic, std:
   co_return base::Error(ErrorCode::kUncertain, "send", topic.to_string(), "connection lost before the answer");
 }
 
-base::Task<base::Result<iggy::SendTrace>> Client::open_send(std::uint32_t slot) {
-  auto acquiring = acquire(iggy::Role::kSend, slot);
+base::Task<base::Result<iggy::SendTrace>> Client::open_send(base::TopicName, std::uint32_t partition) {
+  auto acquiring = acquire(iggy::Role::kSend, partition);
   auto session = co_await std::move(acquiring);
   CO_RETURN_IF_ERROR(session);
-  co_return iggy::SendTrace{(*session)->address, 0, (*session)->number};
+  co_return iggy::SendTrace{(*session)->address, 0, (*session)->number, {}};
 }
 
 bool Client::is_open(const iggy::SendTrace& trace) const {

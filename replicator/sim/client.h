@@ -62,7 +62,7 @@ class Client final : public iggy::Client {
   base::Task<base::Result<iggy::SendAck>> send(base::TopicName topic, std::uint32_t partition, iggy::OutgoingSend frame,
                                                std::uint32_t count, std::uint32_t slot,
                                                iggy::SendTrace* trace) override;
-  base::Task<base::Result<iggy::SendTrace>> open_send(std::uint32_t slot) override;
+  base::Task<base::Result<iggy::SendTrace>> open_send(base::TopicName topic, std::uint32_t partition) override;
   bool is_open(const iggy::SendTrace& trace) const override;
   base::Task<base::Result<bool>> is_listed(iggy::SendTrace trace) override;
   base::Task<void> close() override;

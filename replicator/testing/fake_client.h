@@ -112,7 +112,9 @@ class FakeClient final : public iggy::Client {
 
   base::Task<base::Result<iggy::ServerIdentity>> connect() override { co_return identity_; }
   const iggy::ServerIdentity& server() const override { return identity_; }
-  base::Task<base::Result<iggy::SendTrace>> open_send(std::uint32_t) override { co_return iggy::SendTrace{}; }
+  base::Task<base::Result<iggy::SendTrace>> open_send(base::TopicName, std::uint32_t) override {
+    co_return iggy::SendTrace{};
+  }
   bool is_open(const iggy::SendTrace&) const override { return true; }
   base::Task<base::Result<bool>> is_listed(iggy::SendTrace) override { co_return false; }
   base::Task<void> close() override { co_return; }

@@ -375,6 +375,10 @@ base::Result<std::size_t> SimSink::fit(std::span<const base::Record> records) co
 
 base::Task<base::Result<Acked>> SimSink::send(std::span<const base::Record> records) {
   ++sends;
+  if (refusals.first > 0) {
+    --refusals.first;
+    co_return *refusals.second;
+  }
   SendFault fault = SendFault::kNone;
   if (!faults.empty()) {
     fault = faults.front();

@@ -166,7 +166,8 @@ class SimSink final : public Sink {
  public:
   SimSink(SimCluster& cluster, std::uint32_t partition) : cluster_(cluster), partition_(partition) {}
   SimLine line;
-  std::deque<SendFault> faults;  // of the next sends
+  std::deque<SendFault> faults;                                 // of the next sends
+  std::pair<std::size_t, std::optional<base::Error>> refusals;  // so many of the next sends, with this
   base::Duration late_by = std::chrono::seconds(3);
   bool settles = true;  // false: settle() gives up, what is late lands after the next look
   std::string invalid;  // a body that the target never takes, and whose size says so
