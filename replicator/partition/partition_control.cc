@@ -136,13 +136,15 @@ base::Task<void> PartitionPipeline::recover(base::Error error) {
   co_await std::move(wait);
 }
 
-// A refusal that stays, or more attempts than wanted. What the state file does is no failure of this partition.
+// A refusal that stays, or more attempts than wanted. What the state file does is no failure of this partition; a read
+// that fails inside a server is tried without end, because nothing but time or that server's operator mends it.
 std::optional<Finding> PartitionPipeline::give_up(const base::Error& error) {
   const bool of_store =
       error.code() == base::ErrorCode::kStateUnavailable || error.code() == base::ErrorCode::kStaleGeneration;
   if (!row_ || row_->fault.active() || of_store) return std::nullopt;
   const std::pair refusal(error.wire_status(), positions_.acked());
-  const bool refused = error.code() == base::ErrorCode::kServerRefused && error.wire_status() != 0;
+  const bool refused = error.code() == base::ErrorCode::kServerRefused && error.wire_status() != 0 &&
+                       !error.operation().starts_with("poll");
   const bool again = std::exchange(refusal_, refusal) == refusal;
   refusals_ = !refused ? 0 : again ? refusals_ + 1 : 1;
   if (refusals_ < kRefusalsMax && !out_of_attempts()) return std::nullopt;
