@@ -122,12 +122,9 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
       {"policies.foreign_writer", {"accept"}},
       {"policies.unverifiable_tail", {"adopt"}},
       {"policies.invalid_record", {"skip"}},
-<<<<<<< HEAD
       {"throttle.link", {"1MiB/s 7msg/s"}},
       {"throttle.topics", {"a/* 2MiB/s", "b/* 9msg/s"}},
-=======
       {"time.retry_max_attempts", {"9"}},
->>>>>>> origin/main
       {"admin.address", {"127.0.0.1:1"}},
       {"admin.tls_cert", {"cert.pem"}},
       {"admin.tls_key", {"key.pem"}},
