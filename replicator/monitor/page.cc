@@ -37,11 +37,11 @@ std::size_t sequence(std::string_view text) {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return follows(1) ? 2 : 0;
   if (lead >= 0xE0 && lead <= 0xEF) {
-    const bool second = follows(1, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF);
+    const bool second = follows(1, lead == 0xE0 ? 0xA0U : 0x80U, lead == 0xED ? 0x9FU : 0xBFU);
     return second && follows(2) ? 3 : 0;
   }
   if (lead >= 0xF0 && lead <= 0xF4) {
-    const bool second = follows(1, lead == 0xF0 ? 0x90 : 0x80, lead == 0xF4 ? 0x8F : 0xBF);
+    const bool second = follows(1, lead == 0xF0 ? 0x90U : 0x80U, lead == 0xF4 ? 0x8FU : 0xBFU);
     return second && follows(2) && follows(3) ? 4 : 0;
   }
   return 0;
