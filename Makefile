@@ -13,7 +13,7 @@ CTEST := ctest --output-on-failure --no-tests=error --parallel $$((2 * $(JOBS)))
 # Ours: not what the build makes.
 SOURCES = $(shell find . -path ./build -prune -o \( -name '*.h' -o -name '*.cc' \) -print)
 
-.PHONY: help setup build test demo drill bench format lint lint-format lint-tidy sim sim-search asan tsan fuzz soak clean
+.PHONY: help setup build test demo drill bench bench-idle format lint lint-format lint-tidy sim sim-search asan tsan fuzz soak clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */make \1\t/p' Makefile | expand -t 16
@@ -36,6 +36,9 @@ demo: build ## two small clusters, a link, a crash, and the proof that nothing w
 
 bench: build ## the appliance beside what this machine and the servers could do at best (BENCH: flags of bench.py)
 	@/usr/bin/python3 integration/bench/bench.py --out build/bench $(BENCH)
+
+bench-idle: build ## what a link costs while nothing happens (BENCH: flags of idle.py)
+	@/usr/bin/python3 integration/bench/idle.py $(BENCH)
 
 format: setup ## format the sources
 	@clang-format-19 -i $(SOURCES)

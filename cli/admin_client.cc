@@ -119,6 +119,14 @@ base::Result<pb::CommandResponse> AdminClient::replay(const pb::ReplayGapsReques
   return call("replay", &pb::Admin::Stub::ReplayGaps, request, pb::CommandResponse());
 }
 
+base::Result<pb::CommandResponse> AdminClient::set_throttle(const pb::SetThrottleRequest& request) {
+  return call("throttle", &pb::Admin::Stub::SetThrottle, request, pb::CommandResponse());
+}
+
+base::Result<pb::CommandResponse> AdminClient::reload(const pb::ReloadRequest& request) {
+  return call("reload", &pb::Admin::Stub::Reload, request, pb::CommandResponse());
+}
+
 base::Result<pb::CommandResponse> AdminClient::resolve(const pb::ResolveRequest& request) {
   return call("resolve", &pb::Admin::Stub::Resolve, request, pb::CommandResponse());
 }

@@ -43,6 +43,8 @@ class AdminClient {
                                         const std::function<void(const pb::VerifyProgress&)>& show);
   base::Result<pb::EndReport> failover(const pb::FailoverRequest& request);
   base::Result<pb::EndReport> promote(const pb::PromoteRequest& request);
+  base::Result<pb::CommandResponse> set_throttle(const pb::SetThrottleRequest& request);
+  base::Result<pb::CommandResponse> reload(const pb::ReloadRequest& request);
   // Calls `show` with every snapshot until it returns false (ok) or the stream ends (its error).
   base::Status watch(const std::string& glob, std::uint32_t interval_ms,
                      const std::function<bool(const pb::WatchPartitionsResponse&)>& show);

@@ -25,7 +25,7 @@ replicator::PlanReport plan_answer;
 }  // namespace
 
 namespace replicator {
-base::Result<RunReport> run_link(const Config& config, const std::vector<Setting>&) {
+base::Result<RunReport> run_link(const Config& config, const std::vector<Setting>&, std::function<ConfigReading()>) {
   given = config;
   return run_answer;
 }
@@ -61,6 +61,11 @@ class Commands final : public replicator::Commands {
                                      bool dry_run) override {
     return record("reset " + key.to_string() + " to " + std::to_string(offset), who, dry_run);
   }
+  base::Result<CommandOutcome> set_throttle(std::string glob, replicator::Rate rate, std::string who,
+                                            bool dry_run) override {
+    return record("throttle " + (glob.empty() ? "link" : glob) + " " + format_rate(rate), who, dry_run);
+  }
+  base::Result<CommandOutcome> reload(std::string who, bool dry_run) override { return record("reload", who, dry_run); }
   base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string who, bool dry_run) override {
     std::string what = "replay";
     for (const std::int64_t id : ids) what += " " + std::to_string(id);
@@ -381,6 +386,14 @@ TEST_F(App, OpenGapsAreAProblemWhenAskedFor) {
 }
 
 TEST_F(App, ReplayShowsWhatItMeansAndAsks) {
+  EXPECT_EQ(run({"throttle", "orders/*", "10MiB/s", "500msg/s"}).code, ExitCode::kGood);
+  EXPECT_EQ(run({"throttle", "link", "off", "--dry-run"}).code, ExitCode::kGood);
+  EXPECT_EQ(run({"throttle", "link", "fast"}).code, ExitCode::kUsage);
+  EXPECT_EQ(run({"throttle", "link"}).code, ExitCode::kUsage);
+  EXPECT_EQ(run({"reload"}).code, ExitCode::kGood);
+  EXPECT_EQ(commands_.calls,
+            (std::vector<std::string>{"throttle orders/* 10MiB/s 500msg/s", "throttle link off (dry run)", "reload"}));
+  commands_.calls.clear();
   EXPECT_EQ(run({"gaps", "replay", "17", "18", "--dry-run"}).code, ExitCode::kGood);
   EXPECT_EQ(commands_.calls, (std::vector<std::string>{"replay 17 18 (dry run)"}));
   commands_.calls.clear();

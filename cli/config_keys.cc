@@ -235,6 +235,29 @@ ConfigKey policy(replicator::FaultKind kind) {
               }};
 }
 
+Problem set_link_throttle(Config& config, const Values& values) {
+  auto rate = replicator::parse_rate(values.front());
+  if (!rate) return rate.error().message();
+  config.throttle.link = *rate;
+  return std::nullopt;
+}
+
+Problem set_topic_throttles(Config& config, const Values& values) {
+  config.throttle.topics.clear();
+  for (const std::string& text : values) {
+    auto rate = replicator::parse_topic_rate(text);
+    if (!rate) return rate.error().message();
+    config.throttle.topics.push_back(*std::move(rate));
+  }
+  return std::nullopt;
+}
+
+Values get_topic_throttles(const Config& config) {
+  Values values;
+  for (const replicator::TopicRate& rate : config.throttle.topics) values.push_back(format_topic_rate(rate));
+  return values;
+}
+
 Problem set_invalid_records(Config& config, const Values& values) {
   if (values.front() != "stop" && values.front() != "skip") {
     return fmt::format("\"{}\" is not one of stop, skip", values.front());
@@ -314,6 +337,18 @@ std::vector<ConfigKey> make_keys() {
       text("copy.invalid_records_export", "--invalid-records-export", &Config::invalid_records_export,
            "Folder that keeps the bytes of skipped messages"),
 
+      {.key = "throttle.link",
+       .flag = "--throttle-link",
+       .help = "How fast all topics together may be read: 50MiB/s, 5000msg/s, both, or off",
+       .set = set_link_throttle,
+       .get = [](const Config& config) { return Values{format_rate(config.throttle.link)}; }},
+      {.key = "throttle.topics",
+       .flag = "--throttle-topics",
+       .help = "\"orders/* 10MiB/s 500msg/s\": each topic that matches, by itself; the first match counts",
+       .is_list = true,
+       .set = set_topic_throttles,
+       .get = get_topic_throttles},
+
       duration("time.connect_timeout", "--connect-timeout", &Config::connect_timeout, "10ms to 10m"),
       duration("time.read_timeout", "--read-timeout", &Config::read_timeout, "10ms to 10m"),
       duration("time.drain_timeout", "--drain-timeout", &Config::drain_timeout,
@@ -350,7 +385,7 @@ std::vector<ConfigKey> make_keys() {
       text("admin.token_file", "--admin-token-file", &Config::admin_token_file,
            "File whose first line callers must present as bearer token"),
       text("admin.metrics_address", "--metrics-address", &Config::metrics_address,
-           "/metrics, /healthz and /readyz, host:port or off"),
+           "The status page, /metrics, /healthz and /readyz, host:port or off"),
 
       text("log.format", "--log-format", &Config::log_format, "text or json"),
       text("log.level", "--log-level", &Config::log_level, "trace, debug, info, warn, error"),

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "replicator/model/config.h"
-#include "replicator/model/status.h"
+#include "replicator/model/reading.h"
 
 namespace cli {
 
@@ -17,11 +16,7 @@ struct ConfigSources {
   std::map<std::string, std::vector<std::string>> flags;  // by key: "copy.batch_bytes"
 };
 
-struct LoadedConfig {
-  replicator::Config config;
-  std::vector<replicator::Setting> settings;  // every key, as set and as effective, without secrets
-  std::vector<std::string> problems;          // "copy.batch_bytes: ..."; empty = usable
-};
+using LoadedConfig = replicator::ConfigReading;
 
 // Reads the TOML file and the files that hold secrets, then validate().
 LoadedConfig load_config(const ConfigSources& sources);

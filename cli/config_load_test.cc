@@ -75,15 +75,16 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
   auto& [upstream_url, downstream_url, topics, exclude, rename, start, retention, create_topics, marker, state_file,
          poll_interval, commit_interval, commit_max_messages, batch_bytes, budget_bytes, uncommitted_batches_max, ack,
          provenance, upstream_commit, upstream_commit_consumer, upstream_commit_as, skip_invalid_records,
-         invalid_records_export, policies, connect_timeout, read_timeout, drain_timeout, reconcile_interval,
+         invalid_records_export, policies, throttle, connect_timeout, read_timeout, drain_timeout, reconcile_interval,
          confirm_for, retry_initial_backoff, retry_max_backoff, retry_max_attempts, stuck_after, pin_alarm_after,
          fence_timeout, consumers, consumer_groups, external_groups, consumer_interval, admin_address, admin_tls_cert,
          admin_tls_key, admin_token_file, metrics_address, log_format, log_level, until_caught_up] = config;
-  constexpr std::size_t kFields = 47;
+  constexpr std::size_t kFields = 48;
   constexpr std::size_t kFlagOnly = 1;   // until_caught_up: belongs to one run
   constexpr std::size_t kFileKeys = 2;   // upstream_url_file, downstream_url_file: no fields
+  constexpr std::size_t kThrottles = 2;  // one field, two keys
   constexpr std::size_t kPolicies = 10;  // one field, a key for each fault that has an exit besides retry
-  EXPECT_EQ(config_keys().size(), kFields - kFlagOnly + kFileKeys + kPolicies - 1);
+  EXPECT_EQ(config_keys().size(), kFields - kFlagOnly + kFileKeys + kPolicies - 1 + kThrottles - 1);
   until_caught_up = true;
 
   // Each key moves exactly the field that it names: after setting every key to another value, no field is at its
@@ -121,6 +122,8 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
       {"policies.foreign_writer", {"accept"}},
       {"policies.unverifiable_tail", {"adopt"}},
       {"policies.invalid_record", {"skip"}},
+      {"throttle.link", {"1MiB/s 7msg/s"}},
+      {"throttle.topics", {"a/* 2MiB/s", "b/* 9msg/s"}},
       {"time.retry_max_attempts", {"9"}},
       {"consumers.names", {"billing"}},
       {"consumers.groups", {"false"}},

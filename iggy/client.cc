@@ -411,6 +411,7 @@ base::Task<base::Result<ConnectionPtr>> PooledClient::log_in(Slot& slot, HostPor
   auto connecting = connector_->connect(host, deadline);
   auto transport = co_await std::move(connecting);
   CO_RETURN_IF_ERROR(transport);
+  const auto certificate_ends = (*transport)->certificate_ends();
   ConnectionOptions options;
   options.dialect = dialect;
   options.read_timeout = options_.read_timeout;
@@ -438,6 +439,7 @@ base::Task<base::Result<ConnectionPtr>> PooledClient::log_in(Slot& slot, HostPor
   auto introducing = introduce(slot, host, connection, *std::move(logged_in), deadline);
   auto introduced = co_await std::move(introducing);
   CO_RETURN_IF_ERROR(introduced);
+  if (slot.role == Role::kControl && identity_) identity_->certificate_ends = certificate_ends;
   guard.ready = true;
   co_return connection;
 }

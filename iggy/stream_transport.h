@@ -29,7 +29,8 @@ namespace iggy {
 template <class Stream>
 class StreamTransport final : public Transport {
  public:
-  explicit StreamTransport(Stream stream) : stream_(std::move(stream)), local_address_(address_of(socket())) {}
+  explicit StreamTransport(Stream stream, std::optional<std::uint64_t> certificate_ends = {})
+      : stream_(std::move(stream)), local_address_(address_of(socket())), certificate_ends_(certificate_ends) {}
 
   base::Task<base::Result<std::size_t>> read_some(std::span<std::byte> into) override {
     if (quick_acks_) {  // not sticky: the kernel falls back to delayed ones by itself
@@ -67,6 +68,7 @@ class StreamTransport final : public Transport {
   }
 
   std::string local_address() const override { return local_address_; }
+  std::optional<std::uint64_t> certificate_ends() const override { return certificate_ends_; }
   void set_quick_acks(bool on) override { quick_acks_ = on; }
 
  private:
@@ -123,6 +125,7 @@ class StreamTransport final : public Transport {
 
   Stream stream_;  // a TLS one holds its context by itself (OpenSSL counts)
   std::string local_address_;
+  const std::optional<std::uint64_t> certificate_ends_;
   std::vector<asio::const_buffer> buffers_;  // of a TLS stream
   std::vector<iovec> pieces_;                // of a plain one
   bool quick_acks_ = false;

@@ -16,6 +16,7 @@
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
 
+#include "iggy/certificate.h"
 #include "iggy/stream_transport.h"
 #include "iggy/with_deadline.h"
 
@@ -163,7 +164,9 @@ class TcpConnector final : public Connector {
     auto shaking = stream.async_handshake(asio::ssl::stream_base::client, kAwait);
     const auto [error] = co_await std::move(shaking);
     if (error) co_return handshake_error(host, domain, error, SSL_get_verify_result(ssl));
-    co_return std::make_unique<StreamTransport<TlsStream>>(std::move(stream));
+    const std::unique_ptr<X509, decltype(&X509_free)> certificate(SSL_get1_peer_certificate(ssl), X509_free);
+    const auto ends = end_of(certificate.get());
+    co_return std::make_unique<StreamTransport<TlsStream>>(std::move(stream), ends);
   }
 
   base::Error handshake_error(const HostPort& host, const std::string& domain, const asio::error_code& error,

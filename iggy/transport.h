@@ -5,7 +5,9 @@
 // one the transport is only good for close(). Affinity: one io_context, one thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -28,6 +30,8 @@ class Transport {
   virtual void close() = 0;
   // "ip:port" of our end, as a server without address translation between would print it.
   virtual std::string local_address() const = 0;
+  // When the peer's certificate ends, µs since the epoch; none without TLS.
+  virtual std::optional<std::uint64_t> certificate_ends() const { return std::nullopt; }
   // Ask the kernel to acknowledge at once before each read. A 0.8 server that answers twice waits for the
   // acknowledgment of the first answer, 40 ms without this. Observed: iggy-server 0.8.0.
   virtual void set_quick_acks(bool) {}

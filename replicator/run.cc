@@ -37,17 +37,30 @@ void watch_signals(asio::signal_set& signals, Supervisor& supervisor, bool first
   });
 }
 
+void watch_hangups(asio::signal_set& hangups, Supervisor& supervisor) {
+  hangups.async_wait([&hangups, &supervisor](std::error_code error, int) {
+    if (error) return;
+    spdlog::info("SIGHUP: reading the configuration again");
+    supervisor.request_reload("SIGHUP");
+    watch_hangups(hangups, supervisor);
+  });
+}
+
 }  // namespace
 
-base::Result<RunReport> run_link(const Config& config, const std::vector<Setting>& settings) {
+base::Result<RunReport> run_link(const Config& config, const std::vector<Setting>& settings,
+                                 std::function<ConfigReading()> read_again) {
   asio::io_context io(1);
+  asio::signal_set hangups(io, SIGHUP);
   asio::signal_set signals(io, SIGINT, SIGTERM);  // from here on a signal waits for somebody who stops in order
   auto file = state::SqliteStore::open(config.state_file, state::OpenMode::kCreate);
   if (!file) return std::move(file).error();
   const std::unique_ptr<base::Clock> clock = base::system_clock(io);
   state::StoreThread store(std::move(*file));
   StatusBoard board;
-  Supervisor supervisor(io, *clock, config, settings, store, board, std::string(kVersion), this_machine(io, *clock));
+  Surroundings surroundings = this_machine(io, *clock);
+  surroundings.read_configuration = std::move(read_again);
+  Supervisor supervisor(io, *clock, config, settings, store, board, std::string(kVersion), std::move(surroundings));
 
   auto admin = AdminServer::start(
       {config.admin_address, config.admin_tls_cert, config.admin_tls_key, config.admin_token_file}, board, supervisor);
@@ -62,6 +75,7 @@ base::Result<RunReport> run_link(const Config& config, const std::vector<Setting
   }
 
   watch_signals(signals, supervisor, true);
+  watch_hangups(hangups, supervisor);
   base::Status outcome;
   asio::co_spawn(io, supervisor.run(), [&](std::exception_ptr escaped, base::Status status) {
     if (escaped) std::rethrow_exception(escaped);

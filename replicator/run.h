@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "replicator/model/config.h"
+#include "replicator/model/reading.h"
 #include "replicator/model/status.h"
 
 namespace replicator {
@@ -36,7 +38,9 @@ struct RunReport {
 
 // Runs until SIGINT or SIGTERM (which it handles: drains, commits, returns), or with config.until_caught_up until every
 // partition has reached the upstream end seen at the start or can't go on. `settings` are shown in status as they are.
-base::Result<RunReport> run_link(const Config& config, const std::vector<Setting>& settings);
+// `read_again`: the configuration anew, for SIGHUP and the admin API's Reload; called on any thread.
+base::Result<RunReport> run_link(const Config& config, const std::vector<Setting>& settings,
+                                 std::function<ConfigReading()> read_again);
 
 enum class Verdict : std::uint8_t { kOk, kWarn, kFail };
 struct CheckItem {

@@ -109,6 +109,8 @@ void add_failover(CLI::App& app, Session& session);
 void add_drill(CLI::App& app, Session& session);
 void add_failback(CLI::App& app, Session& session);
 void add_promote(CLI::App& app, Session& session);
+void add_throttle(CLI::App& app, Session& session);
+void add_reload(CLI::App& app, Session& session);
 void add_state(CLI::App& app, Session& session);
 
 }  // namespace cli

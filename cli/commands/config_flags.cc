@@ -28,15 +28,19 @@ void add_config_flags(CLI::App& verb, ConfigFlags& flags, const std::vector<std:
   }
 }
 
-std::optional<LoadedConfig> load(Session& session, const ConfigFlags& flags,
-                                 const std::vector<std::string>& not_needed) {
+ConfigSources sources_of(const ConfigFlags& flags) {
   ConfigSources sources;
   if (!flags.file.empty()) sources.file = flags.file;
   sources.environment = process_environment();
   for (const auto& [key, values] : flags.values) {
     if (!values.empty()) sources.flags.emplace(key, values);
   }
-  LoadedConfig loaded = load_config(sources);
+  return sources;
+}
+
+std::optional<LoadedConfig> load(Session& session, const ConfigFlags& flags,
+                                 const std::vector<std::string>& not_needed) {
+  LoadedConfig loaded = load_config(sources_of(flags));
   std::erase_if(loaded.problems, [&](const std::string& problem) {
     return std::ranges::any_of(not_needed, [&](const std::string& key) { return problem.starts_with(key + ":"); });
   });

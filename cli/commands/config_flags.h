@@ -19,6 +19,9 @@ struct ConfigFlags {
 // One flag per key, grouped by section, and --config. `only`: these keys; empty = all.
 void add_config_flags(CLI::App& verb, ConfigFlags& flags, const std::vector<std::string>& only = {});
 
+// Of what the flags say, now: the file and the environment are read at each call.
+ConfigSources sources_of(const ConfigFlags& flags);
+
 // None when something is wrong: all of it was printed, and the exit code set.
 // `not_needed`: keys that the verb does without.
 std::optional<LoadedConfig> load(Session& session, const ConfigFlags& flags,

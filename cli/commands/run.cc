@@ -67,7 +67,12 @@ void run(Session& session, const Flags& flags) {
   if (!loaded) return;
   loaded->config.until_caught_up = flags.until_caught_up;
   setup_logging(loaded->config);
-  auto report = replicator::run_link(loaded->config, loaded->settings);
+  const auto read_again = [&flags] {
+    LoadedConfig again = load_config(sources_of(flags.config));
+    again.config.until_caught_up = flags.until_caught_up;
+    return again;
+  };
+  auto report = replicator::run_link(loaded->config, loaded->settings, read_again);
   if (!report) return session.fail(report.error());
   const bool is_good = report->outcome == "caught_up" || report->outcome == "stopped" || report->outcome == "ended";
   session.code = is_good ? ExitCode::kGood : ExitCode::kProblem;

@@ -60,7 +60,7 @@ def measure(version, topics, partitions, arguments):
             rows = appliance.partitions()
             return len(rows) == topics * partitions and all(row["phase"] == "PHASE_CAUGHT_UP" for row in rows)
 
-        harness.wait_until("everything is caught up", caught_up, 300, every=0.5)
+        harness.wait_until("everything is caught up", caught_up, 900, every=3)
         caught_up_after = time.monotonic() - started
         time.sleep(3)
         before = requests(upstream), requests(downstream), appliance.cpu_seconds(), time.monotonic()

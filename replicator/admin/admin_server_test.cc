@@ -32,6 +32,12 @@ class FakeCommands final : public Commands {
                                      bool dry_run) override {
     return record("reset " + key.to_string() + " to " + std::to_string(up_offset), actor, dry_run);
   }
+  base::Result<CommandOutcome> set_throttle(std::string glob, Rate rate, std::string actor, bool dry_run) override {
+    return record("throttle " + glob + " " + format_rate(rate), actor, dry_run);
+  }
+  base::Result<CommandOutcome> reload(std::string actor, bool dry_run) override {
+    return record("reload", actor, dry_run);
+  }
   base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) override {
     std::string what = "replay";
     for (const std::int64_t id : ids) what += " " + std::to_string(id);

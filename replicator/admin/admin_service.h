@@ -59,6 +59,10 @@ class AdminService final : public pb::Admin::Service {
                              pb::ListConsumersResponse* response) override;
   grpc::Status SyncConsumers(grpc::ServerContext* context, const pb::SyncConsumersRequest* request,
                              pb::ListConsumersResponse* response) override;
+  grpc::Status SetThrottle(grpc::ServerContext* context, const pb::SetThrottleRequest* request,
+                           pb::CommandResponse* response) override;
+  grpc::Status Reload(grpc::ServerContext* context, const pb::ReloadRequest* request,
+                      pb::CommandResponse* response) override;
 
  private:
   // OK, or UNAUTHENTICATED.

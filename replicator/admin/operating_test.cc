@@ -39,6 +39,13 @@ std::shared_ptr<LinkStatus> running_link() {
   unknown.key = {{"orders", "events"}, 1};
   unknown.phase = Phase::kFault;
   unknown.fault.kind = "retention";
+  known.expiry_micros = 3'600'000'000;
+  known.retention_left_micros = -7'500'000;
+  auto ledger = std::make_shared<Ledger>();
+  ledger->open_of[known.key] = ledger->open = ledger->rows = 2;
+  status->ledger = ledger;
+  status->state_free_bytes = 1'000'000;
+  status->certificates["upstream"] = 1'800'000'000'000'000;
   status->partitions = {known, unknown};
   return status;
 }
@@ -73,6 +80,11 @@ TEST(Metrics, SayWhatTheBoardSays) {
            "iggy_replicate_polled_offset" + p0 + " 12",
            "iggy_replicate_upstream_end_offset" + p0 + " 1511",
            "iggy_replicate_copied_messages_total" + p0 + " 10",
+           std::string("iggy_replicate_state_free_bytes 1000000"),
+           std::string(R"(iggy_replicate_certificate_expiry_time_seconds{of="upstream"} 1800000000)"),
+           "iggy_replicate_open_gaps" + p0 + " 2",
+           "iggy_replicate_upstream_expiry_seconds" + p0 + " 3600",
+           "iggy_replicate_retention_left_seconds" + p0 + " -7.5",
            std::string(
                R"(iggy_replicate_partition_phase{stream="orders",topic="events",partition="0",phase="copying"} 1)"),
            std::string(
@@ -166,7 +178,12 @@ TEST(Http, RefusesWhatItDoesNotServe) {
   StatusBoard board;
   auto server = HttpServer::start("127.0.0.1:0", operating_handler(board));
   ASSERT_TRUE(server);
-  EXPECT_TRUE(fetch(**server, "/").starts_with("HTTP/1.1 404 "));
+  EXPECT_TRUE(fetch(**server, "/nothing").starts_with("HTTP/1.1 404 "));
+  const std::string page = fetch(**server, "/");
+  EXPECT_TRUE(page.starts_with("HTTP/1.1 200 "));
+  EXPECT_NE(page.find("\r\nContent-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n"),
+            std::string::npos);
+  EXPECT_NE(page.find("<h2>Partitions</h2>"), std::string::npos);
   EXPECT_TRUE(talk(**server, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
   EXPECT_TRUE(talk(**server, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
   EXPECT_TRUE(talk(**server, "GET /x\r\n\r\n").starts_with("HTTP/1.1 400 "));

@@ -54,12 +54,15 @@ base::Task<void> StreamWatcher::look() {
   for (const auto& [name, watcher] : topics_) watcher->look();
 }
 
-// false: the list can't be had, or is too long for what is watched.
+// false: the list may not be had, or is too long for what is watched.
 base::Task<bool> StreamWatcher::compare_list() {
   auto call = client_.call(iggy::GetTopics{stream_});
   auto reply = co_await std::move(call);
-  if (!reply) co_return false;
-  const auto* list = std::get_if<iggy::Topics>(&*reply);
+  if (!reply && reply.error().code() != base::ErrorCode::kPermission) {
+    for (const auto& [name, watcher] : topics_) watcher->look();
+    co_return true;
+  }
+  const auto* list = reply ? std::get_if<iggy::Topics>(&*reply) : nullptr;
   if (list == nullptr) co_return false;
   std::set<std::string_view> unseen;
   for (const auto& [name, watcher] : topics_) unseen.insert(name);

@@ -7,8 +7,9 @@
 //
 // Counters that stand still while something happens (as much expired as came, to the byte, between two looks) are not
 // believed for ever: each topic is asked by itself every kFullLookInterval, one after the other.
-// What each failure does: get_topics refused (no right to list), failed, or much longer than what is watched: each
-// topic is asked by itself, and its own answer or error counts; the list is tried again after kListAgainAfter.
+// What each failure does: no right to list, or a list much longer than what is watched: each topic is asked by itself,
+// and the list again after kListAgainAfter. Any other failure: each topic's own answer or error counts, and the list is
+// asked for again once they are quiet.
 // Affinity: one io_context. Lifetime: client and watchers outlive run(); stop() ends it.
 #pragma once
 

@@ -60,15 +60,20 @@ Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, 
       clock_(clock),
       config_(std::move(config)),
       settings_(std::move(settings)),
+      configured_(settings_),
       store_(store),
       board_(board),
       version_(std::move(version)),
       surroundings_(std::move(surroundings)),
+      control_turn_(io),
+      throttle_rules_(config_.throttle),
+      link_throttle_(io, clock, config_.throttle.link, "link"),
       committer_(std::make_unique<Committer>(io, clock, store, committer_options(config_))),
       budget_(io, config_.budget_bytes),
       upstream_turn_(io),
       verify_stop_(io),
       consumer_turn_(io),
+      partition_ended_(io),
       pipelines_(io),
       commands_(io),
       background_(io),
@@ -96,6 +101,7 @@ base::Task<base::Status> Supervisor::run() {
   background_.spawn(publish_loop());
   background_.spawn(committer_->run());
   background_.spawn(watch_state_file());
+  background_.spawn(watch_ledger());
   using namespace asio::experimental::awaitable_operators;
   auto starting = start() || stop_.wait();  // a stop is heard at every wait of the start
   auto started = co_await std::move(starting);
@@ -376,6 +382,7 @@ base::Task<void> Supervisor::watch_state_file() {
 base::Task<base::Status> Supervisor::reconcile_loop() {
   base::Backoff backoff({config_.retry_initial_backoff, config_.retry_max_backoff}, 2);
   while (!stop_.is_set()) {
+    take_new_rules();
     using namespace asio::experimental::awaitable_operators;
     auto once = reconcile_once() || ending_begun_.wait();  // an end of the link waits for no upstream
     auto first = co_await std::move(once);
@@ -443,14 +450,15 @@ TopicWatcher& Supervisor::watcher(End& end, const base::TopicName& topic) {
   if (!watcher) {
     watcher = std::make_unique<TopicWatcher>(io_, clock_, *end.client, topic);
     background_.spawn(watcher->run());
-    if (&end == &upstream_) {
-      auto& stream = end.streams[topic.stream];
-      if (!stream) {
-        stream = std::make_unique<StreamWatcher>(io_, clock_, *end.client, topic.stream, config_.poll_interval);
-        background_.spawn(stream->run());
-      }
-      stream->add(*watcher);
+    // Downstream a lost tail is looked for, not a message.
+    const base::Duration interval =
+        &end == &upstream_ ? config_.poll_interval : std::max<base::Duration>(config_.poll_interval, kLookInterval);
+    auto& stream = end.streams[topic.stream];
+    if (!stream) {
+      stream = std::make_unique<StreamWatcher>(io_, clock_, *end.client, topic.stream, interval);
+      background_.spawn(stream->run());
     }
+    stream->add(*watcher);
   }
   return *watcher;
 }
@@ -479,6 +487,7 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   options.resync.confirm_for = config_.confirm_for;
   options.invalid_records = {config_.skip_invalid_records, config_.invalid_records_export};
   options.policies = config_.policies;
+  options.throttles = {&throttle_of(wanted.key.topic), &link_throttle_};
   if (wanted.present_at_link_start) options.resync.start = config_.start;
 
   std::optional<state::PartitionRow> row;
@@ -498,7 +507,7 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
     slot.upstream_offset.emplace(clock_, *upstream_.client, wanted.key, config_.upstream_commit_consumer,
                                  config_.pin_alarm_after);
   }
-  pipelines_.spawn(slot.pipeline->run());
+  pipelines_.spawn(run_partition(slot));
 }
 
 base::Task<void> Supervisor::stop_in_order() {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <future>
 #include <map>
@@ -66,6 +67,10 @@ class Supervisor final : public Commands {
                                      bool dry_run) override;
   base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) override;
   base::Result<EndReport> end_link(EndRequest request) override;
+  base::Result<CommandOutcome> set_throttle(std::string glob, Rate rate, std::string actor, bool dry_run) override;
+  base::Result<CommandOutcome> reload(std::string actor, bool dry_run) override;
+  // Any thread; says in the log what came of it.
+  void request_reload(std::string actor);
   base::Result<std::vector<state::GapRow>> gaps() override;
   base::Result<std::vector<state::EventRow>> events(std::size_t newest) override;
   base::Result<state::Translation> translate(base::PartitionKey key, state::Side from, std::uint64_t offset) override;
@@ -86,9 +91,14 @@ class Supervisor final : public Commands {
     std::unique_ptr<iggy::Client> client;
     EndStatus status;
     std::map<base::TopicName, std::unique_ptr<TopicWatcher>> watchers;
-    std::map<std::string, std::unique_ptr<StreamWatcher>>
-        streams;                    // upstream only: nobody waits for a change downstream
+    std::map<std::string, std::unique_ptr<StreamWatcher>> streams;
     base::TimePoint answered_at{};  // by watch_end()
+  };
+  struct Sample {
+    base::TimePoint at;
+    std::uint64_t messages = 0, bytes = 0;
+    std::optional<std::uint64_t> upstream_end;  // as seen at upstream_at, µs
+    std::uint64_t upstream_at = 0;
   };
   struct Slot {
     std::unique_ptr<IggySource> source;
@@ -97,12 +107,8 @@ class Supervisor final : public Commands {
     std::optional<UpstreamOffset> upstream_offset;  // copy.upstream_commit
     std::optional<std::uint64_t> target;            // until_caught_up: upstream end when first seen
     bool reached = false;                           // ... and it was there when the run decided to end
-  };
-  struct Sample {
-    base::TimePoint at;
-    std::uint64_t messages = 0, bytes = 0;
-    std::optional<std::uint64_t> upstream_end;  // as seen at upstream_at, µs
-    std::uint64_t upstream_at = 0;
+    std::deque<Sample> samples;                     // of the last seconds, for rates
+    bool leaving = false, ended = false;            // the rules want it no more; its pipeline has ended
   };
 
   // supervisor.cc
@@ -125,10 +131,29 @@ class Supervisor final : public Commands {
   base::Status may_send() const;
   TopicWatcher& watcher(End& end, const base::TopicName& topic);
 
+  // supervisor_reload.cc
+  base::Task<base::Status> record(std::string kind, std::string object, std::string actor, std::string detail);
+  Throttle& throttle_of(const base::TopicName& topic);
+  void apply(ThrottleRules rules);
+  void show_effective(std::string_view key, std::string effective);
+  base::Task<base::Result<CommandOutcome>> do_set_throttle(std::string glob, Rate rate, std::string actor,
+                                                           bool dry_run);
+  base::Result<ConfigReading> read_again() const;
+  std::map<std::string, std::string> changes(const ConfigReading& reading) const;
+  base::Task<base::Result<CommandOutcome>> do_reload(ConfigReading reading, std::string actor, bool dry_run);
+  base::Task<void> reload_for(std::string actor);
+  base::Task<base::Status> check_new_rules(const Rules& rules);
+  void take_new_rules();
+  base::Task<void> run_partition(Slot& slot);
+  base::Task<void> retire(base::PartitionKey key);
+
+  // supervisor_ledger.cc
+  base::Task<void> watch_ledger();
+
   // supervisor_status.cc
   base::Task<void> publish_loop();
   void publish();
-  void add_rates(PartitionStatus& status);
+  void add_rates(std::deque<Sample>& samples, PartitionStatus& status);
   void log_progress(const LinkStatus& status);
   bool reached(const Slot& slot, const PartitionStatus& status) const;
   bool everything_caught_up();
@@ -167,14 +192,20 @@ class Supervisor final : public Commands {
 
   asio::io_context& io_;
   base::Clock& clock_;
-  const Config config_;
-  const std::vector<Setting> settings_;
+  Config config_;                    // a reload changes what needs no restart
+  std::vector<Setting> settings_;    // as shown
+  std::vector<Setting> configured_;  // as read; throttles may be others at run time
   state::AsyncStore& store_;
   StatusBoard& board_;
   const std::string version_;
   const Surroundings surroundings_;
 
   std::optional<Rules> rules_;
+  std::optional<Rules> new_rules_;  // of a reload, for the reconciler's next turn
+  Turn control_turn_;               // who changes them, or the throttles
+  ThrottleRules throttle_rules_;
+  Throttle link_throttle_;
+  std::map<base::TopicName, std::unique_ptr<Throttle>> topic_throttles_;
   End upstream_, downstream_;
   state::LinkRow link_;
   LinkInView view_;  // what other links are compared with
@@ -186,9 +217,11 @@ class Supervisor final : public Commands {
   MemoryBudget budget_;
   Turn upstream_turn_;  // who stores positions upstream
   std::map<base::PartitionKey, Slot> slots_;
+  std::vector<std::map<base::PartitionKey, Slot>::node_type> left_;  // what the rules have left out since the start
+  base::Event partition_ended_;
+  std::shared_ptr<const Ledger> ledger_;  // as last read
   Topology topology_;
   bool reconciled_ = false;
-  std::map<base::PartitionKey, std::vector<Sample>> samples_;
   std::map<base::PartitionKey, double> upstream_rates_;
   base::TimePoint progress_logged_at_{};
   std::string logged_store_error_;
@@ -210,6 +243,7 @@ class Supervisor final : public Commands {
   std::atomic<bool> stopped_ = false;
   std::string state_ = "starting", state_detail_;
   std::uint64_t started_at_ = 0;
+  std::optional<std::uint64_t> admin_certificate_ends_;  // by watch_ledger()
   bool ended_by_itself_ = false;
   std::optional<base::Error> ended_;  // why run() ends, when not asked to
   std::optional<EndRequest> ending_;  // set: nothing is sent any more, and this link ends for good

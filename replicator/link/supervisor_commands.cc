@@ -210,6 +210,14 @@ base::Result<CommandOutcome> Supervisor::reset(base::PartitionKey key, std::uint
 base::Result<CommandOutcome> Supervisor::replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) {
   return ask<CommandOutcome>([=, this] { return do_replay(ids, actor, dry_run); });
 }
+base::Result<CommandOutcome> Supervisor::set_throttle(std::string glob, Rate rate, std::string actor, bool dry_run) {
+  return ask<CommandOutcome>([=, this] { return do_set_throttle(glob, rate, actor, dry_run); });
+}
+base::Result<CommandOutcome> Supervisor::reload(std::string actor, bool dry_run) {
+  auto reading = read_again();
+  if (!reading) return std::move(reading).error();
+  return ask<CommandOutcome>([=, this] { return do_reload(*reading, actor, dry_run); });
+}
 base::Result<std::vector<state::GapRow>> Supervisor::gaps() {
   return ask<std::vector<state::GapRow>>([this] { return store_.gaps(); });
 }

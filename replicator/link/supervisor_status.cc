@@ -11,6 +11,8 @@ namespace replicator {
 
 namespace {
 constexpr base::Duration kPublishEvery = std::chrono::milliseconds(250);
+constexpr base::Duration kPublishAtLeastEvery = std::chrono::seconds(1);
+constexpr int kShare = 100;  // with many partitions snapshots are made less often: they take 1/100 of the time
 constexpr base::Duration kRateWindow = std::chrono::seconds(10);
 constexpr base::Duration kUnansweredFor = std::chrono::seconds(3);  // three pings
 constexpr base::Duration kLogProgressEvery = std::chrono::seconds(10);
@@ -18,8 +20,11 @@ constexpr base::Duration kLogProgressEvery = std::chrono::seconds(10);
 
 base::Task<void> Supervisor::publish_loop() {
   while (!publish_stop_.is_set()) {
+    const base::TimePoint begin = clock_.now();
     publish();
-    auto wait = base::wait_until(clock_, publish_stop_, clock_.now() + kPublishEvery);
+    const base::Duration took = clock_.now() - begin;
+    auto wait = base::wait_until(
+        clock_, publish_stop_, begin + std::clamp<base::Duration>(took * kShare, kPublishEvery, kPublishAtLeastEvery));
     co_await std::move(wait);
   }
 }
@@ -56,13 +61,23 @@ void Supervisor::publish() {
     }
     logged_store_error_ = status->store_error;
   }
+  std::error_code unreadable;
+  const auto space = std::filesystem::space(std::filesystem::path(status->state_file).parent_path(), unreadable);
+  if (!unreadable) status->state_free_bytes = space.available;
+  status->ledger = ledger_;
+  for (const End* end : {&upstream_, &downstream_}) {
+    if (end->answered_at == base::TimePoint{}) continue;
+    if (const auto ends = end->client->server().certificate_ends) status->certificates[std::string(end->name)] = *ends;
+  }
+  if (admin_certificate_ends_) status->certificates["admin"] = *admin_certificate_ends_;
   status->budget_bytes = budget_.total();
   status->budget_used_bytes = budget_.used();
   status->notices = topology_.notices;
   status->settings = settings_;
-  for (const auto& [key, slot] : slots_) {
+  status->partitions.reserve(slots_.size());
+  for (auto& [key, slot] : slots_) {
     PartitionStatus partition = slot.pipeline->status();
-    add_rates(partition);
+    add_rates(slot.samples, partition);
     if (slot.upstream_offset) partition.pin = slot.upstream_offset->pin();
     status->partitions.push_back(std::move(partition));
   }
@@ -78,17 +93,16 @@ void Supervisor::publish() {
     partition.consequences[Exit::kRetry] = "looked at again by itself, too, every reconcile_interval";
     status->partitions.push_back(std::move(partition));
   }
-  std::ranges::sort(status->partitions, {}, &PartitionStatus::key);
+  if (!topology_.missing.empty()) std::ranges::sort(status->partitions, {}, &PartitionStatus::key);
   log_progress(*status);
   board_.publish(std::move(status));
 }
 
-void Supervisor::add_rates(PartitionStatus& status) {
-  std::vector<Sample>& samples = samples_[status.key];
+void Supervisor::add_rates(std::deque<Sample>& samples, PartitionStatus& status) {
   samples.push_back({clock_.now(), status.counters.copied, status.counters.copied_bytes, status.lag.seen_end,
                      status.lag.observed_at});
   const base::TimePoint oldest = clock_.now() - kRateWindow;
-  std::erase_if(samples, [oldest](const Sample& sample) { return sample.at < oldest; });
+  while (samples.front().at < oldest) samples.pop_front();
   const Sample& first = samples.front();
   const Sample& last = samples.back();
   // Without news the rate stays what it was: it says what an upstream that is gone took meanwhile.

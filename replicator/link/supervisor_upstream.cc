@@ -22,8 +22,12 @@ base::Task<void> Supervisor::store_upstream_once() {
   auto taking = upstream_turn_.take();
   const auto held = co_await std::move(taking);
   state::Transaction transaction;
-  for (auto& [key, slot] : slots_) {
-    if (!slot.upstream_offset) continue;
+  std::vector<base::PartitionKey> keys;  // a reload may take one out meanwhile
+  for (const auto& [key, slot] : slots_) keys.push_back(key);
+  for (const base::PartitionKey& key : keys) {
+    const auto found = slots_.find(key);
+    if (found == slots_.end() || !found->second.upstream_offset) continue;
+    Slot& slot = found->second;
     const PartitionStatus status = slot.pipeline->status();
     const auto observed = slot.source->observed();
     UpstreamOffset::Seen seen;

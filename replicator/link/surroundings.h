@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "iggy/client.h"
+#include "replicator/model/reading.h"
 
 namespace replicator {
 
@@ -18,6 +19,8 @@ struct Surroundings {
   std::string pid;
   // Whether the process "<hex>@host:pid" of this host runs, and runs this program.
   std::function<bool(std::string_view process)> still_runs;
+  // Reads flags, environment and file again. Any thread; blocks on small files. Empty: there is nothing to read again.
+  std::function<ConfigReading()> read_configuration = {};
 };
 
 // The real ones. `io` and `clock` must outlive what connect() makes.

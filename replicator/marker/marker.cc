@@ -129,6 +129,12 @@ void Marker::absorb(const iggy::PolledMessages& polled) {
   confirm();
 }
 
+void Marker::set_topics(std::vector<std::string> topics, std::vector<std::string> exclude) {
+  options_.topics = std::move(topics);
+  options_.exclude = std::move(exclude);
+  write_at_once_ = true;
+}
+
 base::Task<base::Status> Marker::read_newest() {
   auto polling = poll({iggy::PollStrategy::Kind::kLast, 0});
   auto polled = co_await std::move(polling);

@@ -84,6 +84,8 @@ class Marker {
   // Keeps the lease until `stop` is set (ok) or it is lost (kFenced). Other errors are kept in last_error() and tried
   // again for ever. A request in flight delays the end: close the client to cut it short.
   base::Task<base::Status> run(base::Event& stop);
+  // Of the rules, as others see them: written at the next turn.
+  void set_topics(std::vector<std::string> topics, std::vector<std::string> exclude);
   // Reads now. kFenced, or the reason why it can't be known.
   base::Task<base::Status> check();
   // Orderly stop, after run() ended and the last send was answered: a newcomer need not wait. Does nothing when fenced
@@ -137,7 +139,7 @@ class Marker {
 
   iggy::Client& client_;
   base::Clock& clock_;
-  const MarkerOptions options_;
+  MarkerOptions options_;
   Links links_;
   std::string identity_;
   std::uint64_t generation_ = 0;

@@ -149,6 +149,9 @@ std::vector<std::string> validate(const Config& config) {
   problems.duration("time.pin_alarm_after", config.pin_alarm_after, milliseconds(100), hours(24 * 365));
   problems.duration("time.fence_timeout", config.fence_timeout, milliseconds(100), minutes(10));
 
+  for (const TopicRate& rate : config.throttle.topics) {
+    problems.failure("throttle.topics", TopicPattern::compile(rate.glob));
+  }
   check_policies(problems, config);
   for (const std::string& name : config.consumers) {
     if (name.empty() || name.size() > 255) problems.add("consumers.names", "a name has 1 to 255 bytes");

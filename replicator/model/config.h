@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "iggy/connection_string.h"
 #include "replicator/model/fault.h"
+#include "replicator/model/rate.h"
 
 namespace replicator {
 
@@ -69,6 +70,8 @@ struct Config {
 
   // Exits that are taken without a person, at most three times an hour per partition. Never kRetry.
   std::map<FaultKind, Exit> policies;
+
+  ThrottleRules throttle;  // how fast may be read; what is near its end goes before what catches up
 
   // Time.
   base::Duration connect_timeout = std::chrono::seconds(5);

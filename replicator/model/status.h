@@ -69,6 +69,10 @@ struct PartitionStatus {
   std::uint64_t queued_bytes = 0;
   std::string durability = "memory";
   std::optional<Pin> pin;
+  // Of a topic whose messages expire upstream: the expiry, and what is left of it until the oldest message that is not
+  // copied yet may go (negative: it may be gone); absent = nothing expires, or unknown.
+  std::optional<std::uint64_t> expiry_micros;
+  std::optional<std::int64_t> retention_left_micros;
   bool duplicates_possible = false;  // the downstream tail can't be read (no right): C5 does not hold
 };
 
@@ -84,8 +88,17 @@ struct EndStatus {       // one side of the link
 };
 
 struct Setting {
-  std::string key, set, effective, source;  // source: "default", "file", "environment", "flag"
+  std::string key, set, effective, source;  // source: "default", "file", "environment", "flag", "run time"
 };
+
+// Ledger and audit trail, read every few seconds: for people who look, and for alerts.
+struct Ledger {
+  std::size_t rows = 0, open = 0;  // gaps; those that nobody has resolved
+  std::map<base::PartitionKey, std::size_t> open_of;
+  std::vector<state::GapRow> newest_gaps;      // newest first, open ones before others; at most kLedgerRowsMax
+  std::vector<state::EventRow> newest_events;  // newest first; at most kLedgerRowsMax
+};
+inline constexpr std::size_t kLedgerRowsMax = 50;
 
 struct LinkStatus {
   std::string link_id;
@@ -101,6 +114,9 @@ struct LinkStatus {
   std::vector<PartitionStatus> partitions;  // sorted by key
   std::vector<std::string> notices;         // drift, deleted topics, unmatched rules …: one sentence each
   std::vector<Setting> settings;
+  std::shared_ptr<const Ledger> ledger;               // none = not read yet
+  std::optional<std::uint64_t> state_free_bytes;      // of the file system that holds the state file
+  std::map<std::string, std::uint64_t> certificates;  // "upstream", "downstream", "admin" -> not valid after, wall µs
 };
 
 // Single writer, many readers.

@@ -19,6 +19,7 @@
 #include "base/task.h"
 #include "replicator/model/listen_address.h"
 #include "replicator/monitor/metrics.h"
+#include "replicator/monitor/page.h"
 
 namespace replicator {
 namespace {
@@ -68,6 +69,13 @@ HttpHandler operating_handler(const StatusBoard& board) {
       return {200, "text/plain; version=0.0.4; charset=utf-8",
               prometheus::TextSerializer().Serialize(Metrics(board).Collect())};
     }
+    if (path == "/") {
+      // Whatever the names on it hold, nothing of it runs, loads or is kept.
+      return {200, "text/html; charset=utf-8", status_page(*board.read()),
+              "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n"
+              "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n"
+              "Cache-Control: no-store\r\n"};
+    }
     if (path == "/healthz") return {.body = "ok\n"};
     if (path == "/readyz") {
       const auto status = board.read();
@@ -82,7 +90,7 @@ HttpHandler operating_handler(const StatusBoard& board) {
       if (reason.empty()) return {.body = "ok\n"};
       return {503, "text/plain; charset=utf-8", reason + "\n"};
     }
-    return {404, "text/plain; charset=utf-8", "try /metrics, /healthz or /readyz\n"};
+    return {404, "text/plain; charset=utf-8", "try /, /metrics, /healthz or /readyz\n"};
   };
 }
 
@@ -119,8 +127,8 @@ struct HttpServer::Loop {
     HttpResponse response{400, "text/plain; charset=utf-8", "the request head is too long\n"};
     if (!read_error) response = respond(request, handler);
     const std::string reply = fmt::format(
-        "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}", response.status,
-        phrase(response.status), response.content_type, response.body.size(), response.body);
+        "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}Connection: close\r\n\r\n{}", response.status,
+        phrase(response.status), response.content_type, response.body.size(), response.headers, response.body);
     auto writing = asio::async_write(socket, asio::buffer(reply), kAwait);
     auto [write_error, written] = co_await std::move(writing);
     if (!write_error) socket.shutdown(tcp::socket::shutdown_send, write_error);

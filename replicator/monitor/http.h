@@ -1,5 +1,6 @@
 // A small HTTP/1.1 responder for GET: metrics and health beside the link, not a web server.
 //
+//   GET /          the status page (page.h)
 //   GET /metrics   Prometheus text format
 //   GET /healthz   200 while the process answers
 //   GET /readyz    200 while the link runs and both ends are connected, else 503 with the reason
@@ -23,11 +24,12 @@ struct HttpResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
+  std::string headers = {};  // more of them, each with its line break
 };
 // Called on the server's thread with the path, without a query.
 using HttpHandler = std::function<HttpResponse(std::string_view path)>;
 
-// The handler for the three paths above. `board` must outlive it.
+// The handler for the paths above. `board` must outlive it.
 HttpHandler operating_handler(const StatusBoard& board);
 
 class HttpServer {

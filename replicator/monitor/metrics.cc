@@ -81,6 +81,10 @@ void add_partition(Samples& out, const PartitionStatus& partition) {
   add_count(metric::kErrors, partition.counters.errors);
   for (const auto& [cause, count] : partition.counters.errors_by_cause)
     out.add(metric::kErrorsByCause, static_cast<double>(count), {stream, topic, number, cause});
+  if (partition.expiry_micros) add(metric::kExpiry, seconds(*partition.expiry_micros));
+  if (partition.retention_left_micros) {
+    add(metric::kRetentionLeft, static_cast<double>(*partition.retention_left_micros) / 1e6);
+  }
   if (partition.pin) {
     if (partition.pin->messages) add_count(metric::kPinMessages, *partition.pin->messages);
     add(metric::kPinSeconds, seconds(partition.pin->held_micros));
@@ -103,7 +107,15 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   out.add(metric::kStoreWritable, status->store_error.empty() ? 1 : 0);
   out.add(metric::kBudget, static_cast<double>(status->budget_bytes));
   out.add(metric::kBudgetUsed, static_cast<double>(status->budget_used_bytes));
-  for (const PartitionStatus& partition : status->partitions) add_partition(out, partition);
+  if (status->state_free_bytes) out.add(metric::kStateFree, static_cast<double>(*status->state_free_bytes));
+  for (const auto& [of, ends] : status->certificates) out.add(metric::kCertificate, seconds(ends), {of});
+  for (const PartitionStatus& partition : status->partitions) {
+    add_partition(out, partition);
+    if (!status->ledger) continue;
+    const auto open = status->ledger->open_of.find(partition.key);
+    out.add(metric::kOpenGaps, open == status->ledger->open_of.end() ? 0 : static_cast<double>(open->second),
+            {partition.key.topic.stream, partition.key.topic.topic, std::to_string(partition.key.partition)});
+  }
   return out.take();
 }
 

@@ -44,6 +44,12 @@ inline constexpr MetricInfo kBudget{"iggy_replicate_budget_bytes", MetricKind::k
 inline constexpr MetricInfo kBudgetUsed{"iggy_replicate_budget_used_bytes", MetricKind::kGauge, "",
                                         "What they hold now."};
 
+inline constexpr MetricInfo kStateFree{"iggy_replicate_state_free_bytes", MetricKind::kGauge, "",
+                                       "Room left on the file system of the state file; absent when unknown."};
+inline constexpr MetricInfo kCertificate{
+    "iggy_replicate_certificate_expiry_time_seconds", MetricKind::kGauge, "of",
+    "When the certificate of the upstream, downstream or admin API ends, since the Unix epoch; absent without TLS."};
+
 // Of a partition.
 inline constexpr MetricInfo kPhase{"iggy_replicate_partition_phase", MetricKind::kGauge, "stream,topic,partition,phase",
                                    "1 for the present phase; others are absent."};
@@ -88,6 +94,14 @@ inline constexpr MetricInfo kErrors{"iggy_replicate_errors_total", MetricKind::k
 inline constexpr MetricInfo kErrorsByCause{"iggy_replicate_errors_by_cause_total", MetricKind::kCounter,
                                            "stream,topic,partition,cause",
                                            "The same by cause: the kind of error, or the fault that it became."};
+inline constexpr MetricInfo kOpenGaps{"iggy_replicate_open_gaps", MetricKind::kGauge, kPartition,
+                                      "Rows of the ledger that nobody has accepted; absent until the ledger was read."};
+inline constexpr MetricInfo kExpiry{"iggy_replicate_upstream_expiry_seconds", MetricKind::kGauge, kPartition,
+                                    "How long the upstream keeps messages; absent when for ever, or unknown."};
+inline constexpr MetricInfo kRetentionLeft{
+    "iggy_replicate_retention_left_seconds", MetricKind::kGauge, kPartition,
+    "Time until the oldest message that is not copied may expire upstream, negative when it may be gone; absent when "
+    "nothing expires, or the lag is unknown."};
 inline constexpr MetricInfo kPinMessages{
     "iggy_replicate_upstream_pin_messages", MetricKind::kGauge, kPartition,
     "Upstream messages above the offset that is stored there for us; absent when none is stored, or unknown."};
@@ -99,10 +113,12 @@ inline constexpr MetricInfo kPinAlarm{
     "1 while it holds back retention for longer than time.pin_alarm_after; absent when none is stored."};
 
 inline constexpr std::array kAll = {
-    kBuild,          kStarted,   kTaken,      kState,  kLinkGeneration, kConnected,     kStoreWritable, kBudget,
-    kBudgetUsed,     kPhase,     kFault,      kPaused, kLagMessages,    kLagSeconds,    kLagObserved,   kCaughtUp,
-    kBacklogSeconds, kCommitted, kAcked,      kPolled, kUpstreamEnd,    kDownstreamEnd, kQueued,        kCopied,
-    kCopiedBytes,    kSkipped,   kDuplicates, kErrors, kErrorsByCause,  kPinMessages,   kPinSeconds,    kPinAlarm,
+    kBuild,       kStarted,     kTaken,         kState,       kLinkGeneration, kConnected,     kStoreWritable,
+    kBudget,      kBudgetUsed,  kStateFree,     kCertificate, kPhase,          kFault,         kPaused,
+    kLagMessages, kLagSeconds,  kLagObserved,   kCaughtUp,    kBacklogSeconds, kCommitted,     kAcked,
+    kPolled,      kUpstreamEnd, kDownstreamEnd, kQueued,      kCopied,         kCopiedBytes,   kSkipped,
+    kDuplicates,  kErrors,      kErrorsByCause, kOpenGaps,    kExpiry,         kRetentionLeft, kPinMessages,
+    kPinSeconds,  kPinAlarm,
 };
 
 }  // namespace metric

@@ -29,15 +29,19 @@ void Permit::resize(std::size_t bytes) {
   bytes_ = bytes;
 }
 
-base::Task<Permit> MemoryBudget::acquire(std::size_t bytes, base::Event& stop) {
-  if (waiters_.empty() && fits(bytes)) {
+base::Task<Permit> MemoryBudget::acquire(std::size_t bytes, base::Event& stop, Urgency urgency) {
+  const auto catches_up = [](const auto& each) { return each->urgency == Urgency::kCatchUp; };
+  // Behind those that are as urgent.
+  const auto place = urgency == Urgency::kLive ? std::ranges::find_if(waiters_, catches_up) : waiters_.end();
+  if (place == waiters_.begin() && fits(bytes, urgency)) {
     used_ += bytes;
     co_return Permit(*this, bytes);
   }
   using namespace asio::experimental::awaitable_operators;
   auto waiter = std::make_shared<Waiter>(io_);
   waiter->bytes = bytes;
-  waiters_.push_back(waiter);
+  waiter->urgency = urgency;
+  waiters_.insert(place, waiter);
   auto turn_or_stop = waiter->turn.wait() || stop.wait();
   co_await std::move(turn_or_stop);
   if (waiter->turn.is_set()) co_return Permit(*this, bytes);  // granted: the bytes are ours already
@@ -46,13 +50,18 @@ base::Task<Permit> MemoryBudget::acquire(std::size_t bytes, base::Event& stop) {
   co_return Permit();
 }
 
+void MemoryBudget::set_total(std::size_t bytes) {
+  total_ = bytes;
+  grant();
+}
+
 void MemoryBudget::release(std::size_t bytes) {
   used_ -= bytes;
   grant();
 }
 
 void MemoryBudget::grant() {
-  while (!waiters_.empty() && fits(waiters_.front()->bytes)) {
+  while (!waiters_.empty() && fits(waiters_.front()->bytes, waiters_.front()->urgency)) {
     used_ += waiters_.front()->bytes;
     waiters_.front()->turn.set();
     waiters_.pop_front();

@@ -1,7 +1,8 @@
 // Bytes polled and not yet acked, shared by all partitions of the process. A full budget means "do not poll".
 //
-// Fair: requests are served in the order they came, so a large one is not starved by small ones. A request above the
-// whole budget is granted alone, when nothing else is out: one message may exceed it. Affinity: one io_context.
+// Fair: requests are served in the order they came, so a large one is not starved by small ones; live ones before those
+// that catch up, which leave a quarter of the budget to them. A request above the whole budget is granted alone, when
+// nothing else is out: one message may exceed it. Affinity: one io_context.
 // Lifetime: outlives its permits.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "base/task.h"
+#include "replicator/partition/urgency.h"
 
 namespace replicator {
 
@@ -41,7 +43,9 @@ class MemoryBudget {
   MemoryBudget(asio::io_context& io, std::size_t bytes) : io_(io), total_(bytes) {}
 
   // Waits until `bytes` fit. Empty (0 bytes) when `stop` was set while waiting: look at it.
-  base::Task<Permit> acquire(std::size_t bytes, base::Event& stop);
+  base::Task<Permit> acquire(std::size_t bytes, base::Event& stop, Urgency urgency = Urgency::kLive);
+  // Holds at once. What is out above it comes back first.
+  void set_total(std::size_t bytes);
   std::size_t used() const { return used_; }
   std::size_t total() const { return total_; }
 
@@ -51,8 +55,12 @@ class MemoryBudget {
     explicit Waiter(asio::io_context& io) : turn(io) {}
     base::Event turn;
     std::size_t bytes = 0;
+    Urgency urgency = Urgency::kLive;
   };
-  bool fits(std::size_t bytes) const { return used_ == 0 || used_ + bytes <= total_; }
+  bool fits(std::size_t bytes, Urgency urgency) const {
+    const std::size_t share = urgency == Urgency::kLive ? total_ : total_ - total_ / 4;
+    return used_ == 0 || used_ + bytes <= share;
+  }
   void release(std::size_t bytes);
   void grant();
 

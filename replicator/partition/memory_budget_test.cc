@@ -18,8 +18,8 @@ class MemoryBudgetTest : public ::testing::Test {
   MemoryBudget budget_{io_, 100};
   std::vector<int> order_;
 
-  base::Task<void> take(std::size_t bytes, int number, std::optional<Permit>* keep) {
-    auto acquire = budget_.acquire(bytes, stop_);
+  base::Task<void> take(std::size_t bytes, int number, std::optional<Permit>* keep, Urgency urgency = Urgency::kLive) {
+    auto acquire = budget_.acquire(bytes, stop_, urgency);
     Permit permit = co_await std::move(acquire);
     order_.push_back(number);
     keep->emplace(std::move(permit));
@@ -50,6 +50,42 @@ TEST_F(MemoryBudgetTest, OneRequestAboveTheWholeBudgetIsGrantedAlone) {
   io_.poll();
   EXPECT_EQ(order_, std::vector<int>({1}));
   a->resize(90);
+  io_.restart();
+  io_.poll();
+  EXPECT_EQ(order_, std::vector<int>({1, 2}));
+  base::testing::run_until_done(io_, clock_, group.close());
+}
+
+TEST_F(MemoryBudgetTest, WhatCatchesUpLeavesAQuarterAndLetsLiveOnesGoFirst) {
+  std::optional<Permit> a, b, c, d, e;
+  base::TaskGroup group(io_);
+  group.spawn(take(60, 1, &a, Urgency::kCatchUp));
+  group.spawn(take(20, 2, &b, Urgency::kCatchUp));  // would fit into the whole
+  group.spawn(take(20, 3, &c));
+  group.spawn(take(70, 4, &d));
+  group.spawn(take(10, 5, &e, Urgency::kCatchUp));
+  io_.poll();
+  EXPECT_EQ(order_, std::vector<int>({1, 3}));
+  a.reset();
+  io_.restart();
+  io_.poll();
+  EXPECT_EQ(order_, std::vector<int>({1, 3, 4}));
+  c.reset();
+  d.reset();
+  io_.restart();
+  io_.poll();
+  EXPECT_EQ(order_, std::vector<int>({1, 3, 4, 2, 5}));
+  base::testing::run_until_done(io_, clock_, group.close());
+}
+
+TEST_F(MemoryBudgetTest, AnotherTotalHoldsAtOnce) {
+  std::optional<Permit> a, b;
+  base::TaskGroup group(io_);
+  group.spawn(take(90, 1, &a));
+  group.spawn(take(50, 2, &b));
+  io_.poll();
+  EXPECT_EQ(order_, std::vector<int>({1}));
+  budget_.set_total(200);
   io_.restart();
   io_.poll();
   EXPECT_EQ(order_, std::vector<int>({1, 2}));

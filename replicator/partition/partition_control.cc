@@ -453,12 +453,21 @@ PartitionStatus PartitionPipeline::status() const {
       }
     }
   }
+  if (const auto observed = source_.observed(); observed && observed->view.expiry_micros != 0) {
+    status.expiry_micros = observed->view.expiry_micros;
+    if (status.lag.micros) {
+      status.retention_left_micros =
+          static_cast<std::int64_t>(observed->view.expiry_micros) - static_cast<std::int64_t>(*status.lag.micros);
+    }
+  }
   add(status.counters, live_);
   std::erase_if(status.counters.errors_by_cause, [](const auto& cause) { return cause.second == 0; });
   // Resolved while both sides were counted: the next look is due.
   if (status.phase == Phase::kFault && !status.fault.active()) status.phase = Phase::kResync;
   const bool working = phase_ == Phase::kCopying || phase_ == Phase::kRetrying || phase_ == Phase::kBehind;
-  if (working && clock_.now() - progress_at_ > options_.stuck_after && status.lag.messages.value_or(1) > 0) {
+  if (!held_by_.empty() && queue_.empty()) status.waits_for = "its turn: the throttle of the " + held_by_;
+  if (working && held_by_.empty() && clock_.now() - progress_at_ > options_.stuck_after &&
+      status.lag.messages.value_or(1) > 0) {
     status.phase = Phase::kStuck;
     if (status.waits_for.empty())
       status.waits_for = queue_.empty() ? "the upstream's answer to a poll" : "the downstream's answer to a send";

@@ -28,6 +28,7 @@
 #include "replicator/partition/memory_budget.h"
 #include "replicator/partition/positions.h"
 #include "replicator/partition/resync.h"
+#include "replicator/partition/throttle.h"
 #include "replicator/partition/turn.h"
 
 namespace replicator {
@@ -64,6 +65,7 @@ struct PipelineOptions {
   bool tally_digest = false;  // costs a hash per message
   InvalidRecords invalid_records;
   std::map<FaultKind, Exit> policies;  // exits that are taken without a person, see kPolicyTimes
+  std::vector<Throttle*> throttles;    // asked before every poll, in this order; they outlive the pipeline
 };
 // The same refusal so many times in a row, at one place, is no passing trouble.
 inline constexpr std::uint32_t kRefusalsMax = 3;
@@ -120,6 +122,10 @@ class PartitionPipeline final : public CommitListener {
   // partition_reader.cc: the reading half.
   base::Task<void> read_ahead();
   base::Task<bool> wait_for_more(PartitionView& seen);
+  Urgency urgency() const;
+  std::uint64_t count_at_once() const;
+  base::Task<bool> wait_for_throttles(std::uint64_t count);
+  void correct_throttles(std::uint64_t count, const base::Result<Polled>& polled);
   bool take_polled(Polled polled, Permit permit);
   std::uint64_t queued_bytes() const;
 
@@ -201,8 +207,10 @@ class PartitionPipeline final : public CommitListener {
   // Messages to ask for: a poll has no byte limit on the wire, so sizes are learned from small ones.
   static constexpr std::uint64_t kFirstCount = 8;
   std::uint64_t next_count_ = kFirstCount;
+  std::uint64_t average_bytes_ = 1024;                 // of a message, as the newest poll had it
   std::uint64_t hollow_end_ = 0;                       // the end that metadata said when a poll up to it gave nothing
   bool idle_ = false;                                  // the reader has seen the end
+  std::string held_by_;                                // the throttle that the reader waits for; empty = none
   std::optional<base::TimePoint> contradicted_since_;  // since when views are behind what was polled
   bool stale_ = false;                                 // the store holds another generation than row_
 

@@ -17,7 +17,7 @@ constexpr base::Duration kIdleLookInterval = std::chrono::seconds(30);
 // Polls ahead of the writer, as far as the budget allows. Ends with read_error_, or when told to stop.
 base::Task<void> PartitionPipeline::read_ahead() {
   PartitionView seen;
-  std::uint64_t average_bytes = 1024;
+  average_bytes_ = 1024;
   contradicted_since_.reset();
   while (!stop_reading_.is_set()) {
     room_.reset();
@@ -32,22 +32,26 @@ base::Task<void> PartitionPipeline::read_ahead() {
       if (read_error_) break;
       if (!more) continue;
     }
+    const std::uint64_t count = count_at_once();
+    auto holding = wait_for_throttles(count);
+    if (!co_await std::move(holding)) break;
     auto acquiring =
-        budget_.acquire(std::min<std::size_t>(next_count_ * average_bytes, options_.batch_bytes), stop_reading_);
+        budget_.acquire(std::min<std::size_t>(count * average_bytes_, options_.batch_bytes), stop_reading_, urgency());
     Permit permit = co_await std::move(acquiring);
     if (stop_reading_.is_set()) break;
     const std::uint64_t from = tail_ ? tail_->up_offset : positions_.polled();
-    auto poll = source_.poll(from, static_cast<std::uint32_t>(next_count_ + 1));
+    auto poll = source_.poll(from, static_cast<std::uint32_t>(count + 1));
     auto polled = co_await std::move(poll);
+    correct_throttles(count, polled);
     if (stop_reading_.is_set()) break;
     if (!polled) {
       read_error_ = polled.error();
       break;
     }
     const std::size_t records = polled->batch.records.size();
-    if (records > 0) average_bytes = std::max<std::uint64_t>(polled->batch.size() / records, 64);
-    const bool full = records > next_count_;
-    const std::uint64_t fitting = std::clamp<std::uint64_t>(options_.batch_bytes / average_bytes, 1, kCountMax);
+    if (records > 0) average_bytes_ = std::max<std::uint64_t>(polled->batch.size() / records, 64);
+    const bool full = records > count;
+    const std::uint64_t fitting = std::clamp<std::uint64_t>(options_.batch_bytes / average_bytes_, 1, kCountMax);
     next_count_ = full ? std::min(fitting, next_count_ * 4) : std::min(fitting, std::max(next_count_, kFirstCount));
     const std::uint64_t before = positions_.polled();
     if (!take_polled(std::move(*polled), std::move(permit))) break;
@@ -61,6 +65,48 @@ base::Task<void> PartitionPipeline::read_ahead() {
     queue_changed_.set();
   }
   queue_changed_.set();
+}
+
+// Less than one send is missing, as far as is known: one of those that catch up waits for it.
+Urgency PartitionPipeline::urgency() const {
+  const auto observed = source_.observed();
+  if (!observed || observed->view.end > positions_.polled() + options_.batch_bytes / average_bytes_)
+    return Urgency::kCatchUp;
+  return Urgency::kLive;
+}
+
+// Messages to ask for now: throttled, so many that the flow is even.
+std::uint64_t PartitionPipeline::count_at_once() const {
+  std::uint64_t count = next_count_;
+  for (const Throttle* throttle : options_.throttles) {
+    count = std::min(
+        {count, throttle->messages_at_once(), std::max<std::uint64_t>(throttle->bytes_at_once() / average_bytes_, 1)});
+  }
+  return count;
+}
+
+// false: told to stop.
+base::Task<bool> PartitionPipeline::wait_for_throttles(std::uint64_t count) {
+  for (Throttle* throttle : options_.throttles) {
+    if (!throttle->limits()) continue;
+    held_by_ = throttle->name();
+    auto taking = throttle->take(count * average_bytes_, count, urgency(), stop_reading_);
+    const bool taken = co_await std::move(taking);
+    held_by_.clear();
+    if (!taken) co_return false;
+  }
+  co_return true;
+}
+
+// Bytes as they were read; of the messages the first is not new.
+void PartitionPipeline::correct_throttles(std::uint64_t count, const base::Result<Polled>& polled) {
+  const std::size_t bytes = polled ? polled->batch.size() : 0;
+  std::size_t messages = polled ? polled->batch.records.size() : 0;
+  if (tail_ && messages > 0) --messages;
+  for (Throttle* throttle : options_.throttles) {
+    throttle->correct(static_cast<std::int64_t>(bytes) - static_cast<std::int64_t>(count * average_bytes_),
+                      static_cast<std::int64_t>(messages) - static_cast<std::int64_t>(count));
+  }
 }
 
 // Caught up: metadata of the whole topic tells when there is more, instead of one poll per partition. A view can be

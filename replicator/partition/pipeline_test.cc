@@ -440,6 +440,77 @@ TEST(Pipeline, AFullBudgetStopsPollingAndOnePartitionTakesOnlyItsPart) {
   EXPECT_EQ(w.appliance->budget.used(), 0U);
 }
 
+TEST(Pipeline, AThrottledPartitionCopiesNoFasterAndIsNotStuck) {
+  std::unique_ptr<Throttle> throttle;
+  World w;
+  throttle = std::make_unique<Throttle>(w.link.io, w.link.clock, Rate{0, 50}, "link");
+  w.options.throttles = {throttle.get()};
+  w.options.stuck_after = 5s;
+  w.link.up.produce(0, 3000);
+  w.start();
+  for (int second = 1; second <= 40; ++second) {
+    w.link.pass(1s);
+    EXPECT_NEAR(static_cast<double>(w.pipeline().status().acked), 50.0 * second, 30) << second;
+    EXPECT_EQ(w.phase(), Phase::kCopying);
+  }
+  throttle->set({0, 1});
+  w.link.pass(60s);
+  EXPECT_EQ(w.phase(), Phase::kCopying);
+  EXPECT_EQ(w.pipeline().status().waits_for, "its turn: the throttle of the link");
+  throttle->set({});
+  EXPECT_TRUE(w.caught_up(5s));
+  w.expect_equal();
+}
+
+TEST(Pipeline, AStopIsHeardWhileTheThrottleHoldsTheReader) {
+  std::unique_ptr<Throttle> throttle;
+  World w;
+  throttle = std::make_unique<Throttle>(w.link.io, w.link.clock, Rate{0, 1}, "link");
+  w.options.throttles = {throttle.get()};
+  w.link.up.produce(0, 3000);
+  w.start();
+  w.link.pass(20s);
+  const base::TimePoint before = w.link.clock.now();
+  w.stop();
+  EXPECT_LT(w.link.clock.now() - before, 1s);
+}
+
+TEST(Pipeline, AnIdleReaderHearsAStopAtOnce) {
+  World w;
+  w.link.up.produce(0, 10);
+  w.start();
+  EXPECT_TRUE(w.caught_up());
+  w.source().poll_interval = 30s;
+  w.link.pass(61s);
+  const base::TimePoint before = w.link.clock.now();
+  w.stop();
+  EXPECT_LT(w.link.clock.now() - before, 500ms);
+}
+
+// Partition 0 has a backlog of minutes at this rate, partition 1 a message now and then.
+TEST(Pipeline, LiveGoesBeforeABacklogAtTheSameThrottle) {
+  std::unique_ptr<Throttle> throttle;
+  World w(Flavour::kVsr, Flavour::kVsr, 2);
+  throttle = std::make_unique<Throttle>(w.link.io, w.link.clock, Rate{0, 50}, "link");
+  w.options.throttles = {throttle.get()};
+  w.options.batch_bytes = 10'000;
+  w.link.up.produce(0, 10'000);
+  w.start();
+  for (std::uint64_t number = 1; number <= 30; ++number) {
+    w.link.up.produce(1, 1);
+    const base::TimePoint before = w.link.clock.now();
+    EXPECT_TRUE(w.until([&] { return w.appliance->pipeline(1).status().acked == number; }, 10s));
+    EXPECT_LT(w.link.clock.now() - before, 1s) << number;
+    w.link.pass(700ms);
+  }
+  EXPECT_LT(w.pipeline().status().acked, 5000U) << "the backlog was done: the test proves nothing";
+  EXPECT_GT(w.pipeline().status().acked, 500U) << "what is left over is used";
+  throttle->set({});
+  EXPECT_TRUE(w.caught_up());
+  w.expect_equal(0);
+  w.expect_equal(1);
+}
+
 TEST(Pipeline, AMessageLargerThanTheBudgetIsCopied) {
   World w;
   w.options.batch_bytes = 1000;

@@ -200,6 +200,7 @@ iggy::Topic Cluster::describe(const std::string& name, const Topic& topic) const
   described.created_at = topic.created_at;
   described.partitions_count = static_cast<std::uint32_t>(topic.partitions.size());
   described.settings = topic.settings;
+  for (const Log& log : topic.partitions) described.messages_count += log.visible_count(now());
   return described;
 }
 
@@ -249,6 +250,7 @@ base::Result<iggy::Reply> Cluster::execute(const iggy::Request& request) {
   const auto forbidden = [this](Right right) { return denied.contains(right); };
   const std::string operation(iggy::name_of(request));
   if (const auto* asked = std::get_if<iggy::PollMessages>(&request)) return poll(*asked);
+  if (std::holds_alternative<iggy::Ping>(request)) return iggy::Reply(iggy::Done{});
   if (std::holds_alternative<iggy::DescribeOptions>(request)) return iggy::Reply(iggy::OptionDescriptions{});
   if (const auto* asked = std::get_if<iggy::GetTopic>(&request)) {
     const Topic* topic = topic_of(asked->stream, asked->topic);
