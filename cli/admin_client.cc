@@ -72,9 +72,10 @@ base::Error AdminClient::error(const char* verb, const grpc::Status& status) con
 }
 
 template <class Method, class Request, class Response>
-base::Result<Response> AdminClient::call(const char* verb, Method method, const Request& request, Response response) {
+base::Result<Response> AdminClient::call(const char* verb, Method method, const Request& request, Response response,
+                                         std::chrono::milliseconds more) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+  context.set_deadline(std::chrono::system_clock::now() + kDeadline + more);
   if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
   const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
   if (!status.ok()) return error(verb, status);
@@ -132,6 +133,45 @@ base::Result<pb::CommandResponse> AdminClient::resolve(const pb::ResolveRequest&
 
 base::Result<pb::CommandResponse> AdminClient::reset(const pb::ResetRequest& request) {
   return call("reset", &pb::Admin::Stub::Reset, request, pb::CommandResponse());
+}
+
+base::Result<pb::TranslateResponse> AdminClient::translate(const pb::TranslateRequest& request) {
+  return call("translate", &pb::Admin::Stub::Translate, request, pb::TranslateResponse());
+}
+
+base::Result<pb::ListConsumersResponse> AdminClient::consumers(const std::string& glob) {
+  pb::ListConsumersRequest request;
+  request.set_glob(glob);
+  return call("consumers", &pb::Admin::Stub::ListConsumers, request, pb::ListConsumersResponse());
+}
+
+base::Result<pb::ListConsumersResponse> AdminClient::sync_consumers(const pb::SyncConsumersRequest& request) {
+  return call("consumers sync", &pb::Admin::Stub::SyncConsumers, request, pb::ListConsumersResponse());
+}
+
+base::Result<pb::VerifyReport> AdminClient::verify(const pb::VerifyRequest& request,
+                                                   const std::function<void(const pb::VerifyProgress&)>& show) {
+  grpc::ClientContext context;
+  if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
+  auto reader = stub_->Verify(&context, request);
+  pb::VerifyResponse response;
+  pb::VerifyReport report;
+  while (reader->Read(&response)) {
+    if (response.has_progress()) show(response.progress());
+    if (response.has_report()) report = std::move(*response.mutable_report());
+  }
+  if (const grpc::Status status = reader->Finish(); !status.ok()) return error("verify", status);
+  return report;
+}
+
+// The end of a link may take a minute: a downstream that does not answer is asked again.
+base::Result<pb::EndReport> AdminClient::failover(const pb::FailoverRequest& request) {
+  return call("failover", &pb::Admin::Stub::Failover, request, pb::EndReport(), std::chrono::minutes(1));
+}
+
+base::Result<pb::EndReport> AdminClient::promote(const pb::PromoteRequest& request) {
+  return call("promote", &pb::Admin::Stub::Promote, request, pb::EndReport(),
+              std::chrono::minutes(request.no_verify() ? 1 : 11) + std::chrono::milliseconds(request.still_for_ms()));
 }
 
 base::Status AdminClient::watch(const std::string& glob, std::uint32_t interval_ms,

@@ -1,6 +1,7 @@
 // A running link, as the verbs see it: one method per call of the admin API, with a deadline and our own errors.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -36,6 +37,14 @@ class AdminClient {
   base::Result<pb::CommandResponse> replay(const pb::ReplayGapsRequest& request);
   base::Result<pb::CommandResponse> set_throttle(const pb::SetThrottleRequest& request);
   base::Result<pb::CommandResponse> reload(const pb::ReloadRequest& request);
+  base::Result<pb::TranslateResponse> translate(const pb::TranslateRequest& request);
+  base::Result<pb::ListConsumersResponse> consumers(const std::string& glob);
+  base::Result<pb::ListConsumersResponse> sync_consumers(const pb::SyncConsumersRequest& request);
+  // As long as it takes; `show` is called with the progress.
+  base::Result<pb::VerifyReport> verify(const pb::VerifyRequest& request,
+                                        const std::function<void(const pb::VerifyProgress&)>& show);
+  base::Result<pb::EndReport> failover(const pb::FailoverRequest& request);
+  base::Result<pb::EndReport> promote(const pb::PromoteRequest& request);
   // Calls `show` with every snapshot until it returns false (ok) or the stream ends (its error).
   base::Status watch(const std::string& glob, std::uint32_t interval_ms,
                      const std::function<bool(const pb::WatchPartitionsResponse&)>& show);
@@ -43,7 +52,8 @@ class AdminClient {
  private:
   AdminClient(AdminTarget target, std::string token, std::shared_ptr<grpc::Channel> channel);
   template <class Method, class Request, class Response>
-  base::Result<Response> call(const char* verb, Method method, const Request& request, Response response);
+  base::Result<Response> call(const char* verb, Method method, const Request& request, Response response,
+                              std::chrono::milliseconds more = {});
   base::Error error(const char* verb, const grpc::Status& status) const;
 
   AdminTarget target_;

@@ -68,6 +68,13 @@ ExitCode run_cli(std::vector<std::string> args, Streams streams) {
   add_reset(app, session);
   add_throttle(app, session);
   add_reload(app, session);
+  add_translate(app, session);
+  add_verify(app, session);
+  add_consumers(app, session);
+  add_promote(app, session);
+  add_failover(app, session);
+  add_failback(app, session);
+  add_drill(app, session);
   add_state(app, session);
   // The order in which CLI11 wants them.
   std::reverse(args.begin(), args.end());

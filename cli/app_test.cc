@@ -71,13 +71,49 @@ class Commands final : public replicator::Commands {
     for (const std::int64_t id : ids) what += " " + std::to_string(id);
     return record(what, who, dry_run);
   }
+  base::Result<replicator::EndReport> end_link(replicator::EndRequest request) override {
+    auto asked =
+        record(request.ending == replicator::Ending::kPromote ? "promote" : "failover", request.actor, request.dry_run);
+    if (!asked) return std::move(asked).error();
+    replicator::EndReport report = end_report;
+    report.dry_run = request.dry_run;
+    report.ending = request.ending;
+    return report;
+  }
   base::Result<std::vector<state::GapRow>> gaps() override { return gap_rows; }
   base::Result<std::vector<state::EventRow>> events(std::size_t) override {
     return std::vector<state::EventRow>{{1, 1, "pause", "orders/events/0", "ann@host", "by hand"}};
   }
+  base::Result<state::Translation> translate(base::PartitionKey key, state::Side from, std::uint64_t offset) override {
+    calls.push_back("translate " + key.to_string());
+    if (refuse) return *refuse;
+    translation.from = from;
+    translation.offset = offset;
+    return translation;
+  }
+  base::Result<replicator::VerifyReport> verify(
+      replicator::VerifyRequest request, std::function<bool(const replicator::VerifyProgress&)> on_progress) override {
+    calls.push_back("verify " + request.glob + (request.full ? " full" : ""));
+    if (refuse) return *refuse;
+    replicator::VerifyProgress progress;
+    progress.messages = 5;
+    progress.messages_total = 10;
+    if (!on_progress(progress)) return base::Error(base::ErrorCode::kStopped, "verify", "", "cancelled");
+    return verify_report;
+  }
+  base::Result<std::vector<state::ConsumerRow>> consumers() override { return consumer_rows; }
+  base::Result<std::vector<state::ConsumerRow>> sync_consumers(std::string actor, bool dry_run) override {
+    calls.push_back("consumers sync by " + actor + (dry_run ? " (dry run)" : ""));
+    if (refuse) return *refuse;
+    return consumer_rows;
+  }
 
   std::vector<std::string> calls;
   std::vector<state::GapRow> gap_rows;
+  state::Translation translation;
+  replicator::VerifyReport verify_report;
+  std::vector<state::ConsumerRow> consumer_rows;
+  replicator::EndReport end_report;
   std::optional<base::Error> refuse;
 
  private:
@@ -170,8 +206,8 @@ TEST_F(App, HelpTeachesByExample) {
   const Outcome top = run({"--help"});
   EXPECT_EQ(top.code, ExitCode::kGood);
   EXPECT_NE(top.out.find("Exit code"), std::string::npos);
-  for (const char* verb :
-       {"run", "check", "plan", "status", "lag", "pause", "resume", "gaps", "events", "resolve", "reset", "state"}) {
+  for (const char* verb : {"run", "check", "plan", "status", "lag", "pause", "resume", "gaps", "events", "resolve",
+                           "reset", "promote", "failover", "failback", "drill", "state"}) {
     EXPECT_NE(top.out.find(std::string("\n  ") + verb), std::string::npos) << verb;
     const Outcome help = run({verb, "--help"});
     EXPECT_EQ(help.code, ExitCode::kGood) << verb;
@@ -277,6 +313,68 @@ TEST_F(App, ResetShowsAsksAndDoes) {
   EXPECT_EQ(commands_.calls.size(), 1U);
 }
 
+TEST_F(App, FailoverStatesTheLossAsksAndDoes) {
+  replicator::Loss& loss = commands_.end_report.loss;
+  loss.topics = {{{"orders", "events"}, 2, 1, 137, std::nullopt, 7'000'000}};
+  loss.partitions = 2;
+  loss.unknown = 1;
+  loss.messages = 137;
+  loss.known_at = 7'000'000;
+  loss.taken_at = 10'000'000;
+  const Outcome agreed = run({"failover"}, "y\n", true);
+  EXPECT_EQ(agreed.code, ExitCode::kGood) << agreed.err;
+  EXPECT_NE(agreed.out.find("Missing downstream: >= 137 messages"), std::string::npos) << agreed.out;
+  EXPECT_NE(agreed.out.find("3s ago; what it took since is not known"), std::string::npos) << agreed.out;
+  EXPECT_NE(agreed.out.find("Unknown: 1 of 2"), std::string::npos) << agreed.out;
+  EXPECT_EQ(commands_.calls, (std::vector<std::string>{"failover (dry run)", "failover"}));
+
+  commands_.calls.clear();
+  EXPECT_EQ(run({"failover"}, "n\n", true).code, ExitCode::kProblem);
+  EXPECT_EQ(run({"failover"}).code, ExitCode::kUsage) << "nobody can be asked";
+  EXPECT_EQ(run({"failover", "--dry-run"}).code, ExitCode::kGood);
+  for (const std::string& call : commands_.calls) EXPECT_EQ(call, "failover (dry run)");
+
+  commands_.end_report.undone = {"the link's record downstream does not say so: connection refused"};
+  const Outcome half = run({"failover", "--yes"});
+  EXPECT_EQ(half.code, ExitCode::kProblem);
+  EXPECT_NE(half.out.find("NOT DONE"), std::string::npos);
+  expect_narrow(half.out);
+}
+
+TEST_F(App, FailoverByTheStateFileAloneNeedsNoLink) {
+  server_.reset();
+  const std::string path = folder_ / "link.db";
+  const Outcome missing = run({"failover", "--state", path, "--downstream", "iggy://u:p@127.0.0.1:1", "--yes"});
+  EXPECT_EQ(missing.code, ExitCode::kProblem);
+  EXPECT_NE(missing.err.find("no such file"), std::string::npos) << missing.err;
+  const Outcome nowhere = run({"failover", "--state", path, "--yes"});
+  EXPECT_EQ(nowhere.code, ExitCode::kUsage);
+  EXPECT_NE(nowhere.err.find("link.downstream_url"), std::string::npos) << nowhere.err;
+  EXPECT_EQ(nowhere.err.find("link.upstream_url"), std::string::npos) << "the upstream is not asked";
+}
+
+TEST_F(App, PromoteIsToldHowTheUpstreamIsFenced) {
+  EXPECT_EQ(run({"promote", "--yes"}).code, ExitCode::kUsage);
+  EXPECT_EQ(run({"promote", "--yes", "--fence", "producer"}).code, ExitCode::kUsage);
+  EXPECT_EQ(run({"promote", "--yes", "--fence", "user=p", "--fenced-by-hand"}).code, ExitCode::kUsage);
+  EXPECT_TRUE(commands_.calls.empty());
+  EXPECT_EQ(run({"promote", "--fenced-by-hand"}, "y\n", true).code, ExitCode::kGood);
+  EXPECT_EQ(run({"promote", "--fence", "user=p", "--yes"}).code, ExitCode::kGood);
+  EXPECT_EQ(commands_.calls, (std::vector<std::string>{"promote", "promote"}));
+  commands_.refuse = base::Error(base::ErrorCode::kFenced, "promote", "link", "the upstream is not fenced");
+  EXPECT_EQ(run({"promote", "--fenced-by-hand", "--yes"}).code, ExitCode::kProblem);
+}
+
+TEST_F(App, ADrillSaysHowTheUpstreamIsKilledAndPredictsWithoutKilling) {
+  EXPECT_EQ(run(with_link({"drill"})).code, ExitCode::kUsage);
+  EXPECT_EQ(run(with_link({"drill", "--kill-pid", "1", "--kill-command", "true"})).code, ExitCode::kUsage);
+  commands_.end_report.loss.partitions = 1;
+  commands_.end_report.loss.messages = 42;
+  EXPECT_EQ(run({"drill", "--predict"}).code, ExitCode::kGood);
+  EXPECT_EQ(run({"drill", "--predict", "--max-rpo-messages", "41"}).code, ExitCode::kProblem);
+  EXPECT_EQ(commands_.calls, (std::vector<std::string>{"failover (dry run)", "failover (dry run)"}));
+}
+
 TEST_F(App, OpenGapsAreAProblemWhenAskedFor) {
   EXPECT_EQ(run({"gaps", "--open"}).code, ExitCode::kGood);
   state::GapRow gap;
@@ -302,6 +400,53 @@ TEST_F(App, ReplayShowsWhatItMeansAndAsks) {
   EXPECT_EQ(run({"gaps", "replay"}, "no\n", true).code, ExitCode::kProblem);
   EXPECT_EQ(run({"gaps", "replay", "--yes"}).code, ExitCode::kGood);
   EXPECT_EQ(commands_.calls, (std::vector<std::string>{"replay (dry run)", "replay (dry run)", "replay"}));
+}
+
+TEST_F(App, TranslateEndsWithZeroOnlyForAConfirmedCounterpart) {
+  commands_.translation.mapping = state::Mapping::kConfirmed;
+  commands_.translation.counterpart = 33;
+  const Outcome sure = run({"translate", "orders/events/0", "42"});
+  EXPECT_EQ(sure.code, ExitCode::kGood) << sure.err;
+  EXPECT_NE(sure.out.find("upstream offset 42 is downstream offset 33"), std::string::npos) << sure.out;
+  commands_.translation = {};
+  commands_.translation.mapping = state::Mapping::kGap;
+  commands_.translation.text = "never copied";
+  commands_.translation.next = 40;
+  const Outcome gap = run({"translate", "orders/events/0", "42", "--from", "downstream"});
+  EXPECT_EQ(gap.code, ExitCode::kProblem);
+  EXPECT_NE(gap.out.find("goes on at upstream offset 40"), std::string::npos) << gap.out;
+  EXPECT_EQ(run({"translate", "orders", "42"}).code, ExitCode::kUsage);
+}
+
+TEST_F(App, VerifyEndsAsItsVerdictSays) {
+  replicator::PartitionVerdict verdict;
+  verdict.key = {{"orders", "events"}, 0};
+  commands_.verify_report.partitions = {verdict};
+  EXPECT_EQ(run({"verify"}).code, ExitCode::kGood);
+  commands_.verify_report.verdict = replicator::Verified::kUnreachable;
+  EXPECT_EQ(run({"verify"}).code, ExitCode::kUnreachable);
+  verdict.verdict = commands_.verify_report.verdict = replicator::Verified::kDifferent;
+  verdict.difference = replicator::Difference{replicator::DifferenceKind::kOrder, 5, 6, "swapped"};
+  commands_.verify_report.partitions = {verdict};
+  const Outcome different = run({"verify", "orders/*", "--full"});
+  EXPECT_EQ(different.code, ExitCode::kProblem);
+  EXPECT_EQ(commands_.calls.back(), "verify orders/* full");
+  EXPECT_NE(different.out.find("order at upstream offset 5"), std::string::npos) << different.out;
+  EXPECT_EQ(run({"verify", "--rate", "fast"}).code, ExitCode::kUsage);
+}
+
+TEST_F(App, ConsumersAreListedAndMoved) {
+  state::ConsumerRow row;
+  row.key = {{"orders", "events"}, 0};
+  row.name = "billing";
+  row.state = "synced";
+  commands_.consumer_rows = {row};
+  const Outcome listed = run({"consumers"});
+  EXPECT_EQ(listed.code, ExitCode::kGood) << listed.err;
+  EXPECT_NE(listed.out.find("billing"), std::string::npos);
+  commands_.consumer_rows.front().state = "failed";
+  EXPECT_EQ(run({"consumers", "sync", "--dry-run"}).code, ExitCode::kProblem);
+  EXPECT_NE(commands_.calls.back().find("(dry run)"), std::string::npos);
 }
 
 TEST_F(App, RunPassesTheConfigurationAndPrintsAReceipt) {

@@ -194,12 +194,18 @@ Problem set_upstream_commit(Config& config, const Values& values) {
   return std::nullopt;
 }
 
-Problem set_create_topics(Config& config, const Values& values) {
-  if (values.front() != "true" && values.front() != "false") {
-    return fmt::format("\"{}\" is not one of true, false", values.front());
-  }
-  config.create_topics = values.front() == "true";
-  return std::nullopt;
+ConfigKey boolean(std::string key, std::string flag, bool Config::* member, std::string help) {
+  return {.key = std::move(key),
+          .flag = std::move(flag),
+          .help = std::move(help),
+          .set = [member](Config& config, const Values& values) -> Problem {
+            if (values.front() != "true" && values.front() != "false") {
+              return fmt::format("\"{}\" is not one of true, false", values.front());
+            }
+            config.*member = values.front() == "true";
+            return std::nullopt;
+          },
+          .get = [member](const Config& config) { return Values{config.*member ? "true" : "false"}; }};
 }
 
 // "none", or one of the fault's exits (validate() says which).
@@ -288,11 +294,8 @@ std::vector<ConfigKey> make_keys() {
            [](const Config& config) {
              return Values{config.retention == replicator::RetentionCopy::kCopy ? "copy" : "unlimited"};
            }},
-      {.key = "link.create_topics",
-       .flag = "--create-topics",
-       .help = "true or false: create what is missing downstream",
-       .set = set_create_topics,
-       .get = [](const Config& config) { return Values{config.create_topics ? "true" : "false"}; }},
+      boolean("link.create_topics", "--create-topics", &Config::create_topics,
+              "true or false: create what is missing downstream"),
       text("link.marker", "--marker", &Config::marker, "stream/topic of the link's record downstream, or off"),
       text("link.state_file", "--state", &Config::state_file, "SQLite file that holds the positions"),
 
@@ -365,6 +368,15 @@ std::vector<ConfigKey> make_keys() {
                "A stored upstream offset that stands so long below new messages is an alarm, 100ms to 365d"),
       duration("time.fence_timeout", "--fence-timeout", &Config::fence_timeout,
                "How long a dead connection may stay in the server's list, 100ms to 10m"),
+
+      list("consumers.names", "--consumers", &Config::consumers,
+           "Consumers whose stored offsets go along; the server lists none"),
+      boolean("consumers.groups", "--consumer-groups", &Config::consumer_groups,
+              "true or false: stored offsets of all groups go along"),
+      list("consumers.external_groups", "--external-groups", &Config::external_groups,
+           "External groups; refused below server 0.10"),
+      duration("consumers.interval", "--consumer-interval", &Config::consumer_interval,
+               "How often stored offsets are moved, 0s to 1h; 0s = only when asked"),
 
       text("admin.address", "--admin-address", &Config::admin_address,
            "gRPC, host:port, port 0 = any; beyond loopback only with TLS or a token"),

@@ -77,9 +77,9 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
          provenance, upstream_commit, upstream_commit_consumer, upstream_commit_as, skip_invalid_records,
          invalid_records_export, policies, throttle, connect_timeout, read_timeout, drain_timeout, reconcile_interval,
          confirm_for, retry_initial_backoff, retry_max_backoff, retry_max_attempts, stuck_after, pin_alarm_after,
-         fence_timeout, admin_address, admin_tls_cert, admin_tls_key, admin_token_file, metrics_address, log_format,
-         log_level, until_caught_up] = config;
-  constexpr std::size_t kFields = 44;
+         fence_timeout, consumers, consumer_groups, external_groups, consumer_interval, admin_address, admin_tls_cert,
+         admin_tls_key, admin_token_file, metrics_address, log_format, log_level, until_caught_up] = config;
+  constexpr std::size_t kFields = 48;
   constexpr std::size_t kFlagOnly = 1;   // until_caught_up: belongs to one run
   constexpr std::size_t kFileKeys = 2;   // upstream_url_file, downstream_url_file: no fields
   constexpr std::size_t kThrottles = 2;  // one field, two keys
@@ -125,6 +125,9 @@ TEST(ConfigKeys, EveryFieldHasAKey) {
       {"throttle.link", {"1MiB/s 7msg/s"}},
       {"throttle.topics", {"a/* 2MiB/s", "b/* 9msg/s"}},
       {"time.retry_max_attempts", {"9"}},
+      {"consumers.names", {"billing"}},
+      {"consumers.groups", {"false"}},
+      {"consumers.external_groups", {"audit"}},
       {"admin.address", {"127.0.0.1:1"}},
       {"admin.tls_cert", {"cert.pem"}},
       {"admin.tls_key", {"key.pem"}},

@@ -29,6 +29,11 @@ std::string lag_view(const Partitions& partitions, const google::protobuf::Times
 std::string settings_view(const pb::Link& link);
 std::string gaps_view(const google::protobuf::RepeatedPtrField<pb::Gap>& gaps);
 std::string events_view(const google::protobuf::RepeatedPtrField<pb::Event>& events);
+// One line, to be overwritten by the next.
+std::string progress_view(const pb::VerifyProgress& progress);
+// What was compared, left out, and the first difference of each partition that has one.
+std::string verify_view(const pb::VerifyReport& report);
+std::string consumers_view(const google::protobuf::RepeatedPtrField<pb::ConsumerOffset>& consumers);
 // A fault with its sentence and exits; each line of a command that can be pasted.
 std::string fault_view(const pb::Partition& partition, const google::protobuf::Timestamp& taken_at);
 

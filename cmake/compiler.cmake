@@ -22,7 +22,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 option(WERROR "Treat warnings as errors" OFF)
 set(SANITIZE "" CACHE STRING "Sanitizers for everything: empty, 'address,undefined' or 'thread'")
-option(FUZZ "Build the libFuzzer targets (clang only)" OFF)
+option(FUZZ "Build the libFuzzer targets (clang only, with SANITIZE=address,undefined)" OFF)
 
 add_library(project_options INTERFACE)
 target_include_directories(project_options INTERFACE ${CMAKE_SOURCE_DIR})
@@ -38,8 +38,4 @@ if(SANITIZE)
     # TSan does not model std::atomic_thread_fence, which Asio's fenced block uses.
     add_compile_definitions(ASIO_DISABLE_FENCED_BLOCK)
   endif()
-endif()
-if(FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
-  add_link_options(-fsanitize=address,undefined)
 endif()

@@ -123,6 +123,12 @@ class PooledClient final : public Client {
   base::Task<base::Result<SendTrace>> open_send(base::TopicName topic, std::uint32_t partition) override;
   bool is_open(const SendTrace& trace) const override;
   base::Task<base::Result<bool>> is_listed(SendTrace trace) override;
+  std::optional<base::TimePoint> lost_at() const override {
+    const auto control = std::ranges::find(slots_, Role::kControl, [](const auto& slot) { return slot->role; });
+    if (control == slots_.end() || !(*control)->connection) return control_lost_at_;
+    const ConnectionPtr& connection = (*control)->connection;
+    return connection->is_open() ? std::nullopt : std::optional(connection->closed_at());
+  }
   base::Task<void> close() override;
 
  private:
@@ -202,6 +208,7 @@ class PooledClient final : public Client {
   std::optional<ServerIdentity> identity_;
   std::vector<std::unique_ptr<Slot>> slots_;   // made at first use
   std::deque<std::unique_ptr<Slot>> retired_;  // newest last
+  std::optional<base::TimePoint> control_lost_at_;
   Gate sends_;
   base::Event stopping_;
   bool closed_ = false;
@@ -253,6 +260,7 @@ base::Task<base::Result<ConnectionPtr>> PooledClient::acquire(Slot& slot) {
     slot.not_before = lost_at + slot.last_delay;
     log().debug("connection lost: role={} host={} cause=\"{}\"", name_of_role(slot.role),
                 slot.connection->peer().to_string(), slot.connection->why_closed().message());
+    if (slot.role == Role::kControl) control_lost_at_ = lost_at;
     slot.connection = nullptr;
   }
   if (!slot.attempt) {
@@ -538,10 +546,10 @@ void PooledClient::came_home(HostPort before) {
   if (before == identity_->endpoint) return;
   log().info("now at {}{}, before at {}", identity_->endpoint.to_string(),
              identity_->node.empty() ? "" : " (" + identity_->node + ")", before.to_string());
+  roster_.forget_routes();
   std::vector<Slot*> leaving;
   for (const auto& slot : slots_) {
-    if (slot->role != Role::kControl && slot->node == before && !roster_.has_routes_to(before))
-      leaving.push_back(slot.get());
+    if (slot->role != Role::kControl && slot->node != identity_->endpoint) leaving.push_back(slot.get());
   }
   for (Slot* slot : leaving) retire(*slot);
 }

@@ -54,7 +54,7 @@ struct ServerIdentity {
   HostPort endpoint{};  // the address in use
   std::string node{};   // its name in the roster; empty when there is no cluster
   std::size_t nodes = 1;
-  std::string user{};  // logged in by name; empty with a token
+  std::string user{};                               // logged in by name; empty with a token
   std::optional<std::uint64_t> certificate_ends{};  // µs since the epoch; none without TLS
 };
 
@@ -105,6 +105,9 @@ class Client {
   // Whether a connection of ours is still in its server's client list. kPermission without the right read_servers;
   // kNotFound when it went to another node than the one in use and that one can't be asked.
   virtual base::Task<base::Result<bool>> is_listed(SendTrace trace) = 0;
+
+  // When the control connection ended that was open last; absent while one is open, and before the first.
+  virtual std::optional<base::TimePoint> lost_at() const { return std::nullopt; }
 
   // Closes every connection; calls in flight end with kStopped. Idempotent.
   virtual base::Task<void> close() = 0;

@@ -53,10 +53,6 @@ HostPort Roster::route(const base::TopicName& topic, std::uint32_t partition, co
   return found == routes_.end() ? home : found->second.node.value_or(home);
 }
 
-bool Roster::has_routes_to(const HostPort& node) const {
-  return std::ranges::any_of(routes_, [&node](const auto& entry) { return entry.second.node == node; });
-}
-
 void Roster::accepted(const base::TopicName& topic, std::uint32_t partition) {
   const auto found = routes_.find({topic, partition});
   if (found == routes_.end()) return;

@@ -39,12 +39,13 @@ class Roster {
 
   // The node that takes sends to this partition, as far as known; `home` unless that one refused them.
   HostPort route(const base::TopicName& topic, std::uint32_t partition, const HostPort& home) const;
-  bool has_routes_to(const HostPort& node) const;
   void accepted(const base::TopicName& topic, std::uint32_t partition);
   // `by` answered 58.
   void refused(const base::TopicName& topic, std::uint32_t partition, const HostPort& by, const HostPort& home);
   // That node can't be reached: its partitions are looked for at home again.
   void forget_routes_to(const HostPort& node);
+  // Another node leads: so are all.
+  void forget_routes() { routes_.clear(); }
 
  private:
   struct Node {

@@ -68,7 +68,7 @@ TEST(Roster, TwoRefusalsInARowMoveAPartitionToTheNextNode) {
   refuse(1);  // late
   EXPECT_EQ(roster.route(kTopic, 0, at(1)), at(2));
   roster.accepted(kTopic, 0);
-  EXPECT_TRUE(roster.has_routes_to(at(2)));
+  EXPECT_EQ(roster.route(kTopic, 0, at(1)), at(2)) << "it takes them";
   refuse(2);
   refuse(2);
   EXPECT_EQ(roster.route(kTopic, 0, at(1)), at(3));
@@ -81,9 +81,13 @@ TEST(Roster, ANodeThatIsGoneIsNoRoute) {
   Roster roster({at(1)});
   roster.learn(cluster(1));
   for (int i = 0; i < 2; ++i) roster.refused(kTopic, 0, at(1), at(1));
+  roster.forget_routes_to(at(3));
+  EXPECT_EQ(roster.route(kTopic, 0, at(1)), at(2));
   roster.forget_routes_to(at(2));
   EXPECT_EQ(roster.route(kTopic, 0, at(1)), at(1));
-  EXPECT_FALSE(roster.has_routes_to(at(2)));
+  for (int i = 0; i < 2; ++i) roster.refused(kTopic, 0, at(1), at(1));
+  roster.forget_routes();
+  EXPECT_EQ(roster.route(kTopic, 0, at(1)), at(1));
 }
 
 TEST(Roster, OneServerRefusesForOtherReasons) {

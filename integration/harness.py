@@ -1,11 +1,13 @@
 """Real processes for the tests of this folder: brokers, writers and the appliance.
 
 A Lab owns a temporary folder and every process that was started in it. It kills only those, and keeps the folder when the
-test failed. Conditions are waited for by asking, with a deadline; nothing sleeps and hopes.
+test failed. Conditions are waited for by asking, with a deadline; nothing sleeps and hopes. Several tests may run at once:
+what listens has a port that no other test takes, also while it is down.
 
 Environment:
   ITEST_BIN          folder with iggy-replicate, iggy-sandbox, iggy-load (default: build/bin)
   ITEST_SEED         replays the random choices of a failed test
+  ITEST_SLOWER       multiplies every deadline, for programs that are slower than optimised ones (default: 1)
   IGGY_SERVER_08/09  real iggy-server binaries; the tests then run against them as well
 """
 
@@ -28,6 +30,9 @@ SOURCES = pathlib.Path(__file__).resolve().parent.parent
 BIN = pathlib.Path(os.environ.get("ITEST_BIN", SOURCES / "build/bin"))
 REPLICATE, SANDBOX, LOAD = (str(BIN / name) for name in ("iggy-replicate", "iggy-sandbox", "iggy-load"))
 KILL_SHIM = BIN / "kill_shim.so"
+# What a program says that was built with sanitizers and did something wrong. Its exit code may be one that a test wants.
+SANITIZER_REPORT = re.compile(r"ERROR: \w+Sanitizer|: runtime error: ")
+SLOWER = float(os.environ.get("ITEST_SLOWER") or 1)
 REAL = {"real-0.8": "IGGY_SERVER_08", "real-0.9": "IGGY_SERVER_09"}
 STREAM, TOPIC = "orders", "events"
 
@@ -61,20 +66,35 @@ class Timeout(AssertionError):
 
 def wait_until(what, condition, seconds=30, every=0.05):
     """Returns what `condition` returns as soon as that is true. `what` completes "waited 30 s until …"."""
+    seconds *= SLOWER
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise Timeout(f"waited {seconds} s until {what}")
+            raise Timeout(f"waited {seconds:g} s until {what}")
         time.sleep(every)
 
 
+_reserved = []  # sockets whose names are the claims
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port for this process alone, until it ends. It lies below those that the kernel gives to whoever asks for any,
+    so that nobody takes it between two lives of a broker; of the tests that run now, each claims a port by a name."""
+    while True:
+        port = random.SystemRandom().randrange(10000, 32768)
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0iggy-itest-port-{port}")
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            claim.close()
+            continue
+        _reserved.append(claim)
+        return port
 
 
 def _die_with_parent():
@@ -110,10 +130,11 @@ class Process:
 
     def wait(self, seconds=30):
         """Exit code; a signal's is negative."""
+        seconds *= SLOWER
         try:
             return self.child.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise Timeout(f"{self.name} still runs after {seconds} s") from None
+            raise Timeout(f"{self.name} still runs after {seconds:g} s") from None
 
     def kill(self):
         if self.running():
@@ -198,6 +219,7 @@ class Sandbox(Broker):
         self.control_port = 0
 
     def start(self):
+        self.port = self.port or free_port()
         ports = self.lab.folder / f"{self.name}.ports"
         ports.unlink(missing_ok=True)
         self.spawn(
@@ -212,7 +234,7 @@ class Sandbox(Broker):
 
     def control(self, line):
         """One command of the control port; its answer without "ok"."""
-        with socket.create_connection(("127.0.0.1", self.control_port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", self.control_port), timeout=10 * SLOWER) as connection:
             connection.sendall(line.encode() + b"\n")
             answer = connection.makefile().readline().strip()
         assert answer.startswith("ok"), f"{line}: {answer}"
@@ -426,9 +448,11 @@ class Lab:
         time.sleep(self.random.uniform(shortest, longest) * self.pace)
 
     def call(self, arguments, seconds=120):
-        return subprocess.run(
-            [str(argument) for argument in arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds
+        done = subprocess.run(
+            [str(argument) for argument in arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds * SLOWER
         )
+        assert not SANITIZER_REPORT.search(done.stderr), done.stderr
+        return done
 
     def broker(self, name, kind, disk=False, options=()):
         """A running broker: a sandbox of that version, or a real server ("real-0.8", "real-0.9"; always on disk)."""
@@ -446,7 +470,7 @@ class Lab:
         return Appliance(self, "appliance", upstream, downstream, **settings)
 
     def proxy(self, broker):
-        self.proxies.append(Proxy(broker.port, self.seed))
+        self.proxies.append(Proxy(broker.port, self.seed, free_port()))
         return self.proxies[-1]
 
     def writer(self, broker, name="writer"):
@@ -463,11 +487,12 @@ class Lab:
             process.kill()
         for proxy in self.proxies:
             proxy.close()
-        if not failed:
+        logs = {process.name: process.log.read_text(errors="replace") for process in self.processes if process.log.exists()}
+        reports = [f"{name}: {log[found.start():][:6000]}" for name, log in logs.items() if (found := SANITIZER_REPORT.search(log))]
+        if not failed and not reports:
             shutil.rmtree(self.folder)
             return
         print(f"logs and data are kept in {self.folder}")
-        for process in self.processes:
-            if process.log.exists():
-                tail = process.log.read_text(errors="replace").splitlines()[-25:]
-                print(f"--- {process.name}, last lines\n" + "\n".join(tail))
+        for name, log in logs.items():
+            print(f"--- {name}, last lines\n" + "\n".join(log.splitlines()[-25:]))
+        assert not reports, "\n".join(reports)

@@ -89,7 +89,7 @@ class Connection:
 
 
 class Proxy:
-    def __init__(self, target_port, seed=1):
+    def __init__(self, target_port, seed=1, port=0):
         self.target_port = target_port
         self.random = random.Random(seed)
         self.delay = 0.0
@@ -100,7 +100,7 @@ class Proxy:
         self.connections = []
         self.mode = "pass"
         self.listener = None
-        self.port = 0
+        self.port = port
         self._listen()
 
     def _listen(self):

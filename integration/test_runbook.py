@@ -35,8 +35,9 @@ print(*{p.get("lag", {}).get("messages", "unknown") for p in json.load(sys.stdin
 lag_is() { [[ $(lags) == "$1" ]]; }
 caught_up() { eventually lag_is 0; }
 lag_unknown() { eventually lag_is unknown; }
-committed() { iggy-replicate state show --state orders.db -o json | python3 -c 'import json,sys
-print(*(p["committed"] for p in sorted(json.load(sys.stdin)["partitions"], key=lambda p: p["id"].get("partition", 0))))'; }
+consumer_is() { [[ $(iggy-replicate consumers -o json | python3 -c 'import json,sys
+print(*{c["state"] for c in json.load(sys.stdin).get("consumers", [])})') == "$1" ]]; }
+lag_is_137() { [[ $(iggy-replicate failover --dry-run --yes -o json | python3 -c 'import json,sys; print(json.load(sys.stdin)["loss"]["messages"])') == 137 ]]; }
 end() { local name; for name in "${!pid[@]}"; do kill -KILL "${pid[$name]}"; done; kill -KILL $(jobs -p) ; } 2>/dev/null
 trap end EXIT
 """

@@ -6,6 +6,7 @@
 
 #include <asio/co_spawn.hpp>
 #include <asio/signal_set.hpp>
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "replicator/admin/admin_server.h"
@@ -92,6 +93,12 @@ base::Result<RunReport> run_link(const Config& config, const std::vector<Setting
     return report;
   }
   report.outcome = "stopped";
+  if (const auto& ended = supervisor.end_report()) {
+    report.outcome = "ended";
+    report.detail = fmt::format("link {} has ended: it never writes downstream again{}", ended->link_id,
+                                ended->undone.empty() ? "" : "; NOT DONE: " + ended->undone.front());
+    return report;
+  }
   if (config.until_caught_up && supervisor.ended_by_itself()) {
     report.outcome = report.partitions.empty() ? "incomplete" : "caught_up";
     if (report.partitions.empty()) report.detail = "no partition matches the rules";

@@ -30,7 +30,8 @@ struct PartitionReceipt {
 
 struct RunReport {
   std::string outcome;  // "caught_up", "incomplete" (--until-caught-up ended with partitions that can't go on),
-                        // "stopped" (asked to), "fenced" (another process writes, or the link is promoted)
+                        // "stopped" (asked to), "ended" (failover or promote: for good), "fenced" (another process
+                        // writes, or the link is promoted)
   std::string detail;   // one sentence, may be empty
   std::vector<PartitionReceipt> partitions;  // sorted by key
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/task.h"
+#include "state/offset_map.h"
 #include "state/record_file.h"
 #include "state/store.h"
 
@@ -24,6 +25,10 @@ class AsyncStore {
   virtual base::Task<base::Result<std::vector<RangeRow>>> ranges(base::PartitionKey key, std::uint64_t incarnation) = 0;
   virtual base::Task<base::Result<std::vector<GapRow>>> gaps() = 0;
   virtual base::Task<base::Result<std::vector<EventRow>>> events(std::size_t newest) = 0;
+  virtual base::Task<base::Result<std::vector<VerifiedRow>>> verified() = 0;
+  virtual base::Task<base::Result<std::vector<ConsumerRow>>> consumers() = 0;
+  // Row, ranges and ledger as of one moment. kNotFound: no such partition.
+  virtual base::Task<base::Result<OffsetMap>> offset_map(base::PartitionKey key) = 0;
   virtual base::Task<base::Result<Applied>> apply(Transaction transaction) = 0;
   // Messages in files beside the store (record_file.h). REQUIRES: what `record` views into stays until it returns.
   virtual base::Task<base::Result<std::string>> save_record(std::string folder, base::PartitionKey key,

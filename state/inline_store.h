@@ -23,6 +23,11 @@ class InlineStore final : public AsyncStore {
   base::Task<base::Result<std::vector<EventRow>>> events(std::size_t newest) override {
     co_return store_.events(newest);
   }
+  base::Task<base::Result<std::vector<VerifiedRow>>> verified() override { co_return store_.verified(); }
+  base::Task<base::Result<std::vector<ConsumerRow>>> consumers() override { co_return store_.consumers(); }
+  base::Task<base::Result<OffsetMap>> offset_map(base::PartitionKey key) override {
+    co_return load_offset_map(store_, key);
+  }
   base::Task<base::Result<Applied>> apply(Transaction transaction) override { co_return store_.apply(transaction); }
 
  private:

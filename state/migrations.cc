@@ -24,7 +24,7 @@ CREATE TABLE error_count (
   PRIMARY KEY (partition_id, cause)
 ) STRICT, WITHOUT ROWID;
 )";
-constexpr std::array<const char*, 3> kMigrations = {kSchemaSql, kReplay, kErrorCauses};
+constexpr std::array kMigrations = {kSchemaSql, kReplay, kErrorCauses, kSchemaCompareSql};
 
 base::Result<std::int64_t> version_of(sqlite::Database& database) {
   auto version = database.query_integer("PRAGMA user_version");

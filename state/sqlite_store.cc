@@ -13,6 +13,16 @@
 
 namespace state {
 
+namespace {
+
+std::optional<std::uint64_t> optional_offset(sqlite::Row& row) {
+  if (!row.next_is_null()) return row.u64();
+  row.skip();
+  return std::nullopt;
+}
+
+}  // namespace
+
 SqliteStore::~SqliteStore() {
   // When this fails, the next open checks the file: slower, not wrong.
   if (in_use_) (void)database_.execute("UPDATE file SET clean = 1");
@@ -92,6 +102,13 @@ base::Status SqliteStore::prepare() {
        "partition_id ORDER BY gap.id"},
       {&events_,
        "SELECT id, at, kind, object, actor, detail FROM (SELECT * FROM event ORDER BY id DESC LIMIT ?1) ORDER BY id"},
+      {&verified_,
+       "SELECT up_stream, up_topic, partition, verified.generation, up_end, verified.down_end, at FROM verified "
+       "JOIN partition ON partition.id = partition_id ORDER BY up_stream, up_topic, partition"},
+      {&consumers_,
+       "SELECT up_stream, up_topic, partition, kind, name, up_offset, seen_at, down_offset, synced_at, state, detail "
+       "FROM consumer_offset JOIN partition ON partition.id = partition_id "
+       "ORDER BY up_stream, up_topic, partition, kind, name"},
   };
   for (const auto& [statement, sql] : all) {
     auto prepared = sqlite::Statement::prepare(database_, sql);
@@ -234,6 +251,42 @@ base::Result<std::vector<EventRow>> SqliteStore::events(std::size_t newest) {
         return base::ok();
       },
       limit));
+  return all;
+}
+
+base::Result<std::vector<VerifiedRow>> SqliteStore::verified() {
+  std::vector<VerifiedRow> all;
+  RETURN_IF_ERROR(verified_.each([&](sqlite::Row& row) {
+    VerifiedRow& verified = all.emplace_back();
+    verified.key.topic.stream = row.text();
+    verified.key.topic.topic = row.text();
+    verified.key.partition = row.u32();
+    verified.generation = row.u64();
+    verified.up_end = row.u64();
+    verified.down_end = row.u64();
+    verified.at = row.u64();
+    return base::ok();
+  }));
+  return all;
+}
+
+base::Result<std::vector<ConsumerRow>> SqliteStore::consumers() {
+  std::vector<ConsumerRow> all;
+  RETURN_IF_ERROR(consumers_.each([&](sqlite::Row& row) {
+    ConsumerRow& consumer = all.emplace_back();
+    consumer.key.topic.stream = row.text();
+    consumer.key.topic.topic = row.text();
+    consumer.key.partition = row.u32();
+    consumer.kind = row.text();
+    consumer.name = row.text();
+    consumer.up_offset = optional_offset(row);
+    consumer.seen_at = row.u64();
+    consumer.down_offset = optional_offset(row);
+    consumer.synced_at = row.u64();
+    consumer.state = row.text();
+    consumer.detail = row.text();
+    return base::ok();
+  }));
   return all;
 }
 

@@ -43,6 +43,8 @@ class SqliteStore final : public Store {
   base::Result<std::vector<RangeRow>> ranges(const base::PartitionKey& key, std::uint64_t incarnation) override;
   base::Result<std::vector<GapRow>> gaps() override;
   base::Result<std::vector<EventRow>> events(std::size_t newest) override;
+  base::Result<std::vector<VerifiedRow>> verified() override;
+  base::Result<std::vector<ConsumerRow>> consumers() override;
   // Further errors: kWrongLink (a link row with another id). kInternal also for entries that contradict themselves or
   // the file: a range beyond the watermark or into what is mapped, an anchor at or above the watermark, a gap of
   // another partition, a ledger row that is not there. An entry for a partition without a row is stale.
@@ -71,7 +73,7 @@ class SqliteStore final : public Store {
   sqlite::Database database_;
   bool in_use_ = false;  // begin_use() has cleared the clean marker
   std::optional<TransactionWriter> writer_;
-  sqlite::Statement link_, partitions_, error_counts_, ranges_, gaps_, events_;
+  sqlite::Statement link_, partitions_, error_counts_, ranges_, gaps_, events_, verified_, consumers_;
 };
 
 }  // namespace state

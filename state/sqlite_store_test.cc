@@ -484,6 +484,43 @@ TEST(SqliteStoreOpen, NeverTakesDamageForAFreshStart) {
   EXPECT_EQ(open_error(path, OpenMode::kCreate), ErrorCode::kStateCorrupt);
 }
 
+TEST_F(SqliteStoreTest, KeepsWhatVerifyAndTheConsumersLeft) {
+  ASSERT_TRUE(store_->apply(create()));
+  VerifiedRow clean{key(), 1, 100, 90, 7};
+  ConsumerRow consumer;
+  consumer.key = key();
+  consumer.name = "billing";
+  consumer.up_offset = 12;
+  consumer.seen_at = 5;
+  consumer.state = "synced";
+  ConsumerRow group = consumer;
+  group.kind = "group";
+  group.up_offset.reset();
+  group.down_offset = 3;
+  Transaction transaction;
+  transaction.verified = {clean};
+  transaction.consumers = {consumer, group};
+  ASSERT_TRUE(store_->apply(transaction));
+  clean.up_end = 200;
+  consumer.down_offset = 11;
+  transaction.verified = {clean};
+  transaction.consumers = {consumer};
+  ASSERT_TRUE(store_->apply(transaction));
+  reopen();
+  EXPECT_EQ(*store_->verified(), std::vector<VerifiedRow>{clean});
+  EXPECT_EQ(*store_->consumers(), (std::vector<ConsumerRow>{consumer, group}));
+}
+
+TEST_F(SqliteStoreTest, AVerifiedPositionOfAnotherGenerationIsStale) {
+  ASSERT_TRUE(store_->apply(create()));
+  Transaction transaction;
+  transaction.verified = {{key(), 2, 100, 90, 7}};
+  auto applied = store_->apply(transaction);
+  ASSERT_TRUE(applied);
+  EXPECT_EQ(applied->stale, std::vector<base::PartitionKey>{key()});
+  EXPECT_EQ(store_->verified()->size(), 0U);
+}
+
 TEST(SqliteStoreOpen, SaysWhenTheFolderIsNotThere) {
   const testing::TempFolder folder;
   EXPECT_EQ(open_error(folder.file("no/state.db"), OpenMode::kCreate), ErrorCode::kStateUnavailable);
@@ -525,6 +562,25 @@ TEST(SqliteStoreOpen, AFileOfTheFirstVersionIsMigratedWithItsLedger) {
   ASSERT_TRUE(store->apply(transaction));
   EXPECT_EQ(store->gaps()->at(0).digest, (base::Digest{1, 2}));
   EXPECT_EQ(*store->check(), std::vector<std::string>());
+}
+
+TEST(SqliteStoreOpen, AFileOfTheSecondVersionIsMigratedAndKeepsItsRows) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("state.db");
+  {
+    auto store = open_or_die(path);
+    ASSERT_TRUE(store->apply(create()));
+    ASSERT_TRUE(store->apply(with(advance(0, 10))));
+  }
+  {
+    auto raw = sqlite::Database::open(path, SQLITE_OPEN_READWRITE);
+    ASSERT_TRUE(raw->execute("DROP TABLE error_count; DROP TABLE verified; DROP TABLE consumer_offset; PRAGMA user_version = 2"));
+  }
+  EXPECT_EQ(open_error(path, OpenMode::kReadOnly), ErrorCode::kUnsupported) << "a reader changes nothing";
+  auto store = open_or_die(path, OpenMode::kReadWrite);
+  EXPECT_EQ(*store->check(), std::vector<std::string>());
+  EXPECT_EQ((*store->partition(key()))->watermark, 10U);
+  EXPECT_EQ(store->verified()->size(), 0U);
 }
 
 // A file with rows, closed in order.

@@ -122,6 +122,29 @@ struct EventRow {
   friend bool operator==(const EventRow&, const EventRow&) = default;
 };
 
+// Up to where `verify` last found both sides equal. Void when the partition's generation is another.
+struct VerifiedRow {
+  base::PartitionKey key;
+  std::uint64_t generation = 0;
+  std::uint64_t up_end = 0, down_end = 0;
+  std::uint64_t at = 0;  // µs
+  friend bool operator==(const VerifiedRow&, const VerifiedRow&) = default;
+};
+
+// A consumer's (or group's) stored offsets of one partition on both sides: the last processed message of each.
+struct ConsumerRow {
+  base::PartitionKey key;
+  std::string kind = "consumer";             // "consumer" | "group"
+  std::string name;                          // not empty
+  std::optional<std::uint64_t> up_offset;    // as last seen upstream; absent = nothing was stored
+  std::uint64_t seen_at = 0;                 // µs
+  std::optional<std::uint64_t> down_offset;  // as last stored or seen downstream
+  std::uint64_t synced_at = 0;               // µs, last time that it was where it belongs; 0 = never
+  std::string state;                         // replicator/model/consumer_status.h
+  std::string detail;                        // one sentence when it is not synced
+  friend bool operator==(const ConsumerRow&, const ConsumerRow&) = default;
+};
+
 struct LinkRow {
   std::string id;                                      // random hex, made once
   std::string upstream, downstream;                    // URLs without secrets, as last used
@@ -179,7 +202,12 @@ struct Transaction {
   std::vector<PartitionNote> notes;
   std::vector<EventRow> events;
   std::optional<LinkRow> link;
-  bool empty() const { return commits.empty() && replaces.empty() && notes.empty() && events.empty() && !link; }
+  std::vector<VerifiedRow> verified{};   // replace what stood there; stale when the generation is another
+  std::vector<ConsumerRow> consumers{};  // replace what stood there; left out when there is no such partition
+  bool empty() const {
+    return commits.empty() && replaces.empty() && notes.empty() && events.empty() && !link && verified.empty() &&
+           consumers.empty();
+  }
 };
 struct Applied {
   std::vector<base::PartitionKey> stale;
@@ -198,6 +226,8 @@ class Store {
   virtual base::Result<std::vector<RangeRow>> ranges(const base::PartitionKey& key, std::uint64_t incarnation) = 0;
   virtual base::Result<std::vector<GapRow>> gaps() = 0;                        // newest last
   virtual base::Result<std::vector<EventRow>> events(std::size_t newest) = 0;  // the newest n, oldest of them first
+  virtual base::Result<std::vector<VerifiedRow>> verified() = 0;               // ordered by key
+  virtual base::Result<std::vector<ConsumerRow>> consumers() = 0;              // ordered by key, kind, name
   virtual base::Result<Applied> apply(const Transaction& transaction) = 0;
 };
 

@@ -88,6 +88,18 @@ base::Task<base::Result<std::vector<EventRow>>> StoreThread::events(std::size_t 
   return on_thread<std::vector<EventRow>>([newest](Store& store) { return store.events(newest); });
 }
 
+base::Task<base::Result<std::vector<VerifiedRow>>> StoreThread::verified() {
+  return on_thread<std::vector<VerifiedRow>>([](Store& store) { return store.verified(); });
+}
+
+base::Task<base::Result<std::vector<ConsumerRow>>> StoreThread::consumers() {
+  return on_thread<std::vector<ConsumerRow>>([](Store& store) { return store.consumers(); });
+}
+
+base::Task<base::Result<OffsetMap>> StoreThread::offset_map(base::PartitionKey key) {
+  return on_thread<OffsetMap>([key = std::move(key)](Store& store) { return load_offset_map(store, key); });
+}
+
 base::Task<base::Result<Applied>> StoreThread::apply(Transaction transaction) {
   return on_thread<Applied>([transaction = std::move(transaction)](Store& store) { return store.apply(transaction); });
 }

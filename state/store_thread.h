@@ -31,6 +31,9 @@ class StoreThread final : public AsyncStore {
   base::Task<base::Result<std::vector<RangeRow>>> ranges(base::PartitionKey key, std::uint64_t incarnation) override;
   base::Task<base::Result<std::vector<GapRow>>> gaps() override;
   base::Task<base::Result<std::vector<EventRow>>> events(std::size_t newest) override;
+  base::Task<base::Result<std::vector<VerifiedRow>>> verified() override;
+  base::Task<base::Result<std::vector<ConsumerRow>>> consumers() override;
+  base::Task<base::Result<OffsetMap>> offset_map(base::PartitionKey key) override;
   base::Task<base::Result<Applied>> apply(Transaction transaction) override;
   base::Task<base::Result<std::string>> save_record(std::string folder, base::PartitionKey key,
                                                     base::Record record) override;

@@ -122,6 +122,8 @@ class GatedStore final : public Store {
   }
   Result<std::vector<GapRow>> gaps() override { return std::vector<GapRow>(); }
   Result<std::vector<EventRow>> events(std::size_t) override { return std::vector<EventRow>(); }
+  Result<std::vector<VerifiedRow>> verified() override { return std::vector<VerifiedRow>(); }
+  Result<std::vector<ConsumerRow>> consumers() override { return std::vector<ConsumerRow>(); }
   Result<Applied> apply(const Transaction&) override {
     if (!begun_.try_wait()) begun_.count_down();
     gate_.wait();

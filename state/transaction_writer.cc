@@ -53,6 +53,11 @@ base::Result<TransactionWriter> TransactionWriter::prepare(sqlite::Database& dat
        "created_at) VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (row) DO UPDATE SET id = ?1, upstream = ?2, "
        "downstream = ?3, upstream_identity = ?4, downstream_identity = ?5, generation = ?6, state = ?7, "
        "created_at = ?8"},
+      {&writer.put_verified_,
+       "INSERT OR REPLACE INTO verified (partition_id, generation, up_end, down_end, at) VALUES (?1, ?2, ?3, ?4, ?5)"},
+      {&writer.put_consumer_,
+       "INSERT OR REPLACE INTO consumer_offset (partition_id, kind, name, up_offset, seen_at, down_offset, synced_at, "
+       "state, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"},
   };
   for (const auto& [statement, sql] : all) {
     auto prepared = sqlite::Statement::prepare(database, sql);
@@ -71,6 +76,8 @@ base::Result<Applied> TransactionWriter::write(const Transaction& transaction) {
     RETURN_IF_ERROR(put_event_.run(event.at, event.kind, event.object, event.actor, event.detail));
   }
   if (transaction.link) RETURN_IF_ERROR(write_link(*transaction.link));
+  for (const VerifiedRow& row : transaction.verified) RETURN_IF_ERROR(write_verified(row, applied));
+  for (const ConsumerRow& row : transaction.consumers) RETURN_IF_ERROR(write_consumer(row));
   return applied;
 }
 
@@ -175,6 +182,21 @@ base::Status TransactionWriter::write_link(const LinkRow& link) {
   }
   return put_link_.run(link.id, link.upstream, link.downstream, link.upstream_identity, link.downstream_identity,
                        link.generation, link.state, link.created_at);
+}
+
+base::Status TransactionWriter::write_verified(const VerifiedRow& row, Applied& applied) {
+  auto found = find_current(row.key, row.generation, applied);
+  if (!found) return found.error();
+  if (!*found) return base::ok();
+  return put_verified_.run((*found)->id, row.generation, row.up_end, row.down_end, row.at);
+}
+
+base::Status TransactionWriter::write_consumer(const ConsumerRow& row) {
+  auto found = find(row.key);
+  if (!found) return found.error();
+  if (!*found) return base::ok();
+  return put_consumer_.run((*found)->id, row.kind, row.name, row.up_offset, row.seen_at, row.down_offset, row.synced_at,
+                           row.state, row.detail);
 }
 
 base::Result<std::optional<RangeRow>> TransactionWriter::last_range(std::int64_t id, std::uint64_t incarnation) {

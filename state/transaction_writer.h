@@ -33,6 +33,8 @@ class TransactionWriter {
   base::Status write_note(const PartitionNote& note, Applied& applied);
   base::Status count_errors(std::int64_t id, const Counters& added);
   base::Status write_link(const LinkRow& link);
+  base::Status write_verified(const VerifiedRow& row, Applied& applied);
+  base::Status write_consumer(const ConsumerRow& row);
   base::Status cut_ranges(std::int64_t id, const PartitionRow& row);
   base::Status append_ranges(std::int64_t id, const PartitionRow& row, const std::vector<RangeRow>& ranges);
   base::Status append_gaps(std::int64_t id, const PartitionRow& row, const std::vector<GapRow>& gaps);
@@ -48,6 +50,7 @@ class TransactionWriter {
   sqlite::Statement put_gap_, close_gap_, change_gap_, gap_is_there_;
   sqlite::Statement count_error_, put_event_;
   sqlite::Statement link_id_, put_link_;
+  sqlite::Statement put_verified_, put_consumer_;
 };
 
 }  // namespace state

@@ -85,6 +85,11 @@ void ask_and_do(Session& session, const OutputFlags& output, const Consent& cons
   show_outcome(session, output, *done, false);
 }
 
+// confirm(), with what is said and set when the answer is no.
+bool agreed(Session& session, const std::string& question);
+// Prints how a link ended; exit code 1 when a part is not done.
+void show_end(Session& session, const OutputFlags& output, const pb::EndReport& report);
+
 void add_run(CLI::App& app, Session& session);
 void add_check(CLI::App& app, Session& session);
 void add_plan(CLI::App& app, Session& session);
@@ -99,6 +104,13 @@ void add_resolve(CLI::App& app, Session& session);
 void add_reset(CLI::App& app, Session& session);
 void add_throttle(CLI::App& app, Session& session);
 void add_reload(CLI::App& app, Session& session);
+void add_translate(CLI::App& app, Session& session);
+void add_verify(CLI::App& app, Session& session);
+void add_consumers(CLI::App& app, Session& session);
+void add_failover(CLI::App& app, Session& session);
+void add_drill(CLI::App& app, Session& session);
+void add_failback(CLI::App& app, Session& session);
+void add_promote(CLI::App& app, Session& session);
 void add_state(CLI::App& app, Session& session);
 
 }  // namespace cli

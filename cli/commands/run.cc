@@ -74,7 +74,7 @@ void run(Session& session, const Flags& flags) {
   };
   auto report = replicator::run_link(loaded->config, loaded->settings, read_again);
   if (!report) return session.fail(report.error());
-  const bool is_good = report->outcome == "caught_up" || report->outcome == "stopped";
+  const bool is_good = report->outcome == "caught_up" || report->outcome == "stopped" || report->outcome == "ended";
   session.code = is_good ? ExitCode::kGood : ExitCode::kProblem;
   if (flags.output.is_json()) {
     session.streams.out << to_json(to_proto(*report));

@@ -55,6 +55,9 @@ enum class Deed : std::uint8_t {
   kDeleteUser,
   kStoredOffset,  // of the consumer `name`, of every partition; printed
   kCreateToken,   // of the user who is logged in; printed
+  kStoreOffset,   // of a consumer, or of a group, which is made and joined for it
+  kGetOffset,     // printed; "none"
+  kDeleteOffset,  // of a consumer
 };
 struct ManageOptions {
   iggy::ConnectionString url;
@@ -62,8 +65,11 @@ struct ManageOptions {
   base::TopicName topic;
   std::uint32_t partitions = 1;
   std::uint64_t expiry_seconds = 0;  // 0 = never
-  std::string name, password;        // of a user; of a token
-  std::string rights = "none";       // "read_servers,orders:read_stream,orders/events:send_messages"
+  std::string name, password;        // of a user; of a token; of a consumer or group
+  std::uint32_t partition = 0;
+  std::uint64_t offset = 0;
+  bool group = false;
+  std::string rights = "none";  // "read_servers,orders:read_stream,orders/events:send_messages"
 };
 int run_manage(const ManageOptions& options);
 

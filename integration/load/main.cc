@@ -127,6 +127,17 @@ int main(int argc, char** argv) {
   deed("create-token", load::Deed::kCreateToken, "prints a personal access token of the user in the URL")
       ->add_option("NAME", manage.name)
       ->required();
+  const auto offset_deed = [&](const char* name, load::Deed which, const char* help) {
+    CLI::App* const verb = topic_deed(name, which, help);
+    verb->add_option("PARTITION", manage.partition)->required();
+    verb->add_option("NAME", manage.name)->required();
+    return verb;
+  };
+  CLI::App* const storing = offset_deed("store-offset", load::Deed::kStoreOffset, "of a consumer");
+  storing->add_option("OFFSET", manage.offset)->required();
+  storing->add_flag("--group", manage.group, "of a group, which is made and joined for it");
+  offset_deed("get-offset", load::Deed::kGetOffset, "prints it, or none")->add_flag("--group", manage.group);
+  offset_deed("delete-offset", load::Deed::kDeleteOffset, "of a consumer");
   CLI11_PARSE(app, argc, argv);
 
   if (*manage_verb) {

@@ -119,6 +119,19 @@ base::Result<iggy::Reply> print_stored_offsets(BlockingClient& client, const Man
   return topic;
 }
 
+// Only a member may store a group's offset.
+base::Result<iggy::Reply> store_offset(BlockingClient& client, const ManageOptions& options) {
+  const auto& [stream, topic] = options.topic;
+  const iggy::Consumer who{options.group ? iggy::ConsumerKind::kGroup : iggy::ConsumerKind::kConsumer, options.name};
+  if (options.group) {
+    auto created = client.call(iggy::CreateGroup{stream, topic, options.name});
+    if (!created && created.error().code() != base::ErrorCode::kAlreadyExists) return created;
+    auto joined = client.call(iggy::JoinGroup{stream, topic, options.name});
+    if (!joined) return joined;
+  }
+  return client.call(iggy::StoreConsumerOffset{who, stream, topic, options.partition, options.offset});
+}
+
 base::Result<iggy::Reply> carry_out(BlockingClient& client, const ManageOptions& options) {
   const auto& [stream, topic] = options.topic;
   const auto rights = parse_rights(client, options.rights);
@@ -147,6 +160,16 @@ base::Result<iggy::Reply> carry_out(BlockingClient& client, const ManageOptions&
       return client.call(iggy::DeleteUser{options.name});
     case Deed::kCreateToken:
       return client.call(iggy::CreateToken{options.name, 0});
+    case Deed::kStoreOffset:
+      return store_offset(client, options);
+    case Deed::kGetOffset: {
+      const iggy::Consumer who{options.group ? iggy::ConsumerKind::kGroup : iggy::ConsumerKind::kConsumer,
+                               options.name};
+      return client.call(iggy::GetConsumerOffset{who, stream, topic, options.partition});
+    }
+    case Deed::kDeleteOffset:
+      return client.call(iggy::DeleteConsumerOffset{iggy::Consumer{iggy::ConsumerKind::kConsumer, options.name}, stream,
+                                                    topic, options.partition});
   }
   return base::Error(base::ErrorCode::kInternal, "manage", "", "unknown deed");
 }
@@ -165,6 +188,10 @@ int run_manage(const ManageOptions& options) {
     return 1;
   }
   if (const auto* token = std::get_if<iggy::TokenCreated>(&*reply)) fmt::print("{}\n", token->token);
+  if (options.deed == Deed::kGetOffset) {
+    const auto* offset = std::get_if<iggy::ConsumerOffset>(&*reply);
+    fmt::print("{}\n", offset == nullptr ? "none" : std::to_string(offset->stored_offset));
+  }
   return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "iggy/codec/legacy.h"
 #include "iggy/codec/send.h"
 #include "iggy/codec/vsr.h"
+#include "integration/sandbox/corrupt.h"
 #include "integration/sandbox/stranger.h"
 
 namespace sandbox {
@@ -131,6 +132,15 @@ std::string stats_json(const Faults& faults) {
   return out + "}";
 }
 
+std::string damage(const ControlTarget& to, const Words& words, Damage what) {
+  PartitionState& partition = partition_of(to, words);
+  if (!corrupt(to.broker, partition, {words[1], words[2]}, static_cast<std::uint32_t>(number(words, 3)),
+               number(words, 4), what)) {
+    throw Refused{"no message at offset " + words[4]};
+  }
+  return fmt::format("next_offset={}", partition.log.next_offset());
+}
+
 struct Command {
   std::string_view name;
   std::string_view usage;
@@ -243,6 +253,16 @@ const Command kCommands[] = {
        to.set_up(node_of(to, w, 1), on_or_off(w, 2, "up", "down"));
        return std::string();
      }},
+    {"flip-byte", "STREAM TOPIC PARTITION OFFSET",
+     [](const ControlTarget& to, const Words& w) { return damage(to, w, Damage::kFlipByte); }},
+    {"drop", "STREAM TOPIC PARTITION OFFSET",
+     [](const ControlTarget& to, const Words& w) { return damage(to, w, Damage::kDrop); }},
+    {"duplicate", "STREAM TOPIC PARTITION OFFSET",
+     [](const ControlTarget& to, const Words& w) { return damage(to, w, Damage::kDuplicate); }},
+    {"swap", "STREAM TOPIC PARTITION OFFSET",
+     [](const ControlTarget& to, const Words& w) { return damage(to, w, Damage::kSwap); }},
+    {"insert", "STREAM TOPIC PARTITION OFFSET",
+     [](const ControlTarget& to, const Words& w) { return damage(to, w, Damage::kInsert); }},
     {"disk-full", "on|off",
      [](const ControlTarget& to, const Words& w) {
        to.broker.set_disk_full(on_or_off(w, 1, "on", "off"));

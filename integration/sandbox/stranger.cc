@@ -23,8 +23,8 @@ base::Bytes vsr_batch(const std::vector<base::Record>& records) {
     writer.u64(0);
     writer.id(records[i].id);
     writer.u32(i);
-    writer.u32(0);
-    writer.u32(0);
+    writer.u32(static_cast<std::uint32_t>(records[i].origin_timestamp - records.front().origin_timestamp));
+    writer.u32(static_cast<std::uint32_t>(records[i].headers().size()));
     writer.u32(records[i].payload_length);
     writer.u64(0);
     writer.bytes(records[i].body);
@@ -47,9 +47,25 @@ base::Bytes legacy_area(const std::vector<base::Record>& records) {
 
 }  // namespace
 
-void append_as_stranger(Broker& broker, const base::TopicName& topic, std::uint32_t partition, std::uint64_t count) {
+void append_records(Broker& broker, const base::TopicName& topic, std::uint32_t partition,
+                    const std::vector<base::Record>& records) {
   Caller root;
   root.user = 0;
+  const bool legacy = broker.profile().dialect == iggy::Dialect::kLegacy;
+  const base::Bytes batch = legacy ? legacy_area(records) : vsr_batch(records);
+  auto frame = std::make_shared<base::Buffer>(batch.size());
+  std::ranges::copy(batch, frame->data());
+  const iggy::SendMessages request{
+      .stream = topic.stream,
+      .topic = topic.topic,
+      .partitioning = {.kind = iggy::Partitioning::Kind::kPartition, .partition = partition, .key = {}},
+      .records = records,
+      .batch = frame->view()};
+  const auto sent = broker.send(root, request, frame, 0);
+  base::check(sent.has_value() || sent.error() != status::kUnauthorized, "the root user may send");
+}
+
+void append_as_stranger(Broker& broker, const base::TopicName& topic, std::uint32_t partition, std::uint64_t count) {
   std::mt19937_64 random(std::random_device{}());
   for (std::uint64_t done = 0; done < count;) {
     const std::uint64_t size = std::min(kPerSend, count - done);
@@ -64,18 +80,7 @@ void append_as_stranger(Broker& broker, const base::TopicName& topic, std::uint3
                          .body = base::as_bytes(payload),
                          .raw = {},
                          .envelope = {}});
-    const bool legacy = broker.profile().dialect == iggy::Dialect::kLegacy;
-    const base::Bytes batch = legacy ? legacy_area(records) : vsr_batch(records);
-    auto frame = std::make_shared<base::Buffer>(batch.size());
-    std::ranges::copy(batch, frame->data());
-    const iggy::SendMessages request{
-        .stream = topic.stream,
-        .topic = topic.topic,
-        .partitioning = {.kind = iggy::Partitioning::Kind::kPartition, .partition = partition, .key = {}},
-        .records = records,
-        .batch = frame->view()};
-    const auto sent = broker.send(root, request, frame, 0);
-    base::check(sent.has_value() || sent.error() != status::kUnauthorized, "the root user may send");
+    append_records(broker, topic, partition, records);
     done += size;
   }
 }

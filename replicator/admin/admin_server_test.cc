@@ -43,16 +43,51 @@ class FakeCommands final : public Commands {
     for (const std::int64_t id : ids) what += " " + std::to_string(id);
     return record(what, actor, dry_run);
   }
+  base::Result<EndReport> end_link(EndRequest request) override {
+    auto asked = record(request.ending == Ending::kPromote ? "promote" : "failover", request.actor, request.dry_run);
+    if (!asked) return std::move(asked).error();
+    EndReport report = end_report;
+    report.dry_run = request.dry_run;
+    report.ending = request.ending;
+    return report;
+  }
   base::Result<std::vector<state::GapRow>> gaps() override { return gap_rows; }
   base::Result<std::vector<state::EventRow>> events(std::size_t newest) override {
     state::EventRow row;
     row.kind = "asked_for_" + std::to_string(newest);
     return std::vector<state::EventRow>{row};
   }
+  base::Result<state::Translation> translate(base::PartitionKey key, state::Side from, std::uint64_t offset) override {
+    calls.push_back("translate " + key.to_string());
+    if (refuse) return *refuse;
+    translation.from = from;
+    translation.offset = offset;
+    return translation;
+  }
+  base::Result<VerifyReport> verify(VerifyRequest request,
+                                    std::function<bool(const VerifyProgress&)> on_progress) override {
+    calls.push_back("verify " + request.glob + (request.full ? " full" : ""));
+    if (refuse) return *refuse;
+    VerifyProgress progress;
+    progress.messages = 5;
+    progress.messages_total = 10;
+    if (!on_progress(progress)) return base::Error(base::ErrorCode::kStopped, "verify", "", "cancelled");
+    return verify_report;
+  }
+  base::Result<std::vector<state::ConsumerRow>> consumers() override { return consumer_rows; }
+  base::Result<std::vector<state::ConsumerRow>> sync_consumers(std::string actor, bool dry_run) override {
+    calls.push_back("consumers sync by " + actor + (dry_run ? " (dry run)" : ""));
+    if (refuse) return *refuse;
+    return consumer_rows;
+  }
 
   std::optional<base::Error> refuse;
   std::vector<std::string> calls;
   std::vector<state::GapRow> gap_rows;
+  state::Translation translation;
+  VerifyReport verify_report;
+  std::vector<state::ConsumerRow> consumer_rows;
+  EndReport end_report;
 
  private:
   base::Result<CommandOutcome> record(const std::string& what, const std::string& actor, bool dry_run) {
@@ -226,6 +261,41 @@ TEST_F(AdminServerTest, AnErrorOfTheLinkKeepsItsReasonAndHint) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(info(status).reason(), pb::ERROR_REASON_STATE_UNAVAILABLE);
   EXPECT_EQ(info(status).hint(), "free some");
+}
+
+TEST_F(AdminServerTest, TheEndOfALinkIsAskedForByNameAndAnsweredWhole) {
+  start();
+  commands_.end_report.loss.topics = {{{"orders", "events"}, 2, 1, 137, std::nullopt, 7'000'000}};
+  commands_.end_report.loss.messages = 137;
+  commands_.end_report.undone = {"the disk is full"};
+  {
+    grpc::ClientContext context;
+    pb::FailoverRequest request;
+    request.set_actor("ann@host");
+    pb::EndReport report;
+    ASSERT_TRUE(stub_->Failover(&context, request, &report).ok());
+    EXPECT_EQ(report.verb(), "failover");
+    EXPECT_EQ(report.loss().messages(), 137U);
+    EXPECT_FALSE(report.loss().has_age_micros()) << "unknown is absent";
+    ASSERT_EQ(report.loss().topics_size(), 1);
+    EXPECT_EQ(report.loss().topics(0).unknown_partitions(), 1U);
+    EXPECT_EQ(report.undone_size(), 1);
+  }
+  {
+    grpc::ClientContext context;
+    pb::PromoteRequest request;
+    request.set_actor("ann@host");
+    request.set_still_for_ms(600'001);
+    pb::EndReport report;
+    EXPECT_EQ(stub_->Promote(&context, request, &report).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  {
+    grpc::ClientContext context;
+    pb::EndReport report;
+    EXPECT_EQ(stub_->Failover(&context, pb::FailoverRequest(), &report).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(commands_.calls, (std::vector<std::string>{"failover by ann@host"}));
 }
 
 TEST_F(AdminServerTest, TheLedgerIsFiltered) {

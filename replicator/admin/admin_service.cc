@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include <fmt/format.h>
 #include <openssl/crypto.h>
 
 #include "replicator/model/fault.h"
@@ -42,6 +43,16 @@ grpc::Status answer(const base::Result<CommandOutcome>& outcome, pb::CommandResp
   for (const std::string& partition : outcome->affected) response->add_affected(partition);
   response->set_what(outcome->what);
   return grpc::Status::OK;
+}
+
+grpc::Status answer(const base::Result<EndReport>& report, pb::EndReport* response) {
+  if (!report) return to_status(report.error());
+  *response = to_proto(*report);
+  return grpc::Status::OK;
+}
+
+base::Error nobody_asks(const char* operation) {
+  return invalid(operation, {}, "the request does not say who asks", "set actor to user@host");
 }
 
 template <class Response>
@@ -236,6 +247,35 @@ grpc::Status AdminService::Reload(grpc::ServerContext* context, const pb::Reload
     return to_status(invalid("reload", {}, "the request does not say who asks", "set actor to user@host"));
   }
   return answer(commands_.reload(request->actor(), request->dry_run()), response);
+}
+
+grpc::Status AdminService::Failover(grpc::ServerContext* context, const pb::FailoverRequest* request,
+                                    pb::EndReport* response) {
+  if (auto status = authorize(*context); !status.ok()) return status;
+  if (request->actor().empty()) return to_status(nobody_asks("failover"));
+  EndRequest end;
+  end.actor = request->actor();
+  end.dry_run = request->dry_run();
+  return answer(commands_.end_link(std::move(end)), response);
+}
+
+grpc::Status AdminService::Promote(grpc::ServerContext* context, const pb::PromoteRequest* request,
+                                   pb::EndReport* response) {
+  if (auto status = authorize(*context); !status.ok()) return status;
+  if (request->actor().empty()) return to_status(nobody_asks("promote"));
+  constexpr std::uint32_t kStillMax = 600'000;
+  if (request->still_for_ms() > kStillMax) {
+    return to_status(
+        invalid("promote", {}, fmt::format("still_for_ms {} is above {}", request->still_for_ms(), kStillMax)));
+  }
+  EndRequest end;
+  end.ending = Ending::kPromote;
+  end.actor = request->actor();
+  end.dry_run = request->dry_run();
+  end.fence_user = request->fence_user();
+  end.verify = !request->no_verify();
+  if (request->still_for_ms() != 0) end.still_for = std::chrono::milliseconds(request->still_for_ms());
+  return answer(commands_.end_link(std::move(end)), response);
 }
 
 }  // namespace replicator

@@ -50,6 +50,19 @@ class AdminService final : public pb::Admin::Service {
                            pb::CommandResponse* response) override;
   grpc::Status Reload(grpc::ServerContext* context, const pb::ReloadRequest* request,
                       pb::CommandResponse* response) override;
+  grpc::Status Failover(grpc::ServerContext* context, const pb::FailoverRequest* request,
+                        pb::EndReport* response) override;
+  grpc::Status Promote(grpc::ServerContext* context, const pb::PromoteRequest* request,
+                       pb::EndReport* response) override;
+  // admin_service_compare.cc
+  grpc::Status Translate(grpc::ServerContext* context, const pb::TranslateRequest* request,
+                         pb::TranslateResponse* response) override;
+  grpc::Status Verify(grpc::ServerContext* context, const pb::VerifyRequest* request,
+                      grpc::ServerWriter<pb::VerifyResponse>* writer) override;
+  grpc::Status ListConsumers(grpc::ServerContext* context, const pb::ListConsumersRequest* request,
+                             pb::ListConsumersResponse* response) override;
+  grpc::Status SyncConsumers(grpc::ServerContext* context, const pb::SyncConsumersRequest* request,
+                             pb::ListConsumersResponse* response) override;
 
  private:
   // OK, or UNAUTHENTICATED.

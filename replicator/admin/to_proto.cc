@@ -327,4 +327,46 @@ pb::Event to_proto(const state::EventRow& row) {
   return out;
 }
 
+pb::Loss to_proto(const Loss& loss) {
+  const auto fill = [](auto* out, const auto& sum) {
+    out->set_partitions(sum.partitions);
+    out->set_unknown_partitions(sum.unknown);
+    out->set_messages(sum.messages);
+    if (sum.micros) out->set_age_micros(*sum.micros);
+    out->set_unseen_messages(sum.unseen);
+    if (sum.known_at != 0) set_time(out->mutable_known_at(), sum.known_at);
+  };
+  pb::Loss out;
+  fill(&out, loss);
+  out.set_worst_partition(loss.worst_partition);
+  out.set_worst_messages(loss.worst_messages);
+  if (loss.taken_at != 0) set_time(out.mutable_taken_at(), loss.taken_at);
+  for (const TopicLoss& topic : loss.topics) {
+    pb::TopicLoss* const each = out.add_topics();
+    each->set_stream(topic.topic.stream);
+    each->set_topic(topic.topic.topic);
+    fill(each, topic);
+  }
+  return out;
+}
+
+pb::EndReport to_proto(const EndReport& report) {
+  pb::EndReport out;
+  out.set_verb(report.ending == Ending::kPromote ? "promote" : "failover");
+  out.set_dry_run(report.dry_run);
+  out.set_was_ended(report.was_ended);
+  out.set_link_id(report.link_id);
+  *out.mutable_loss() = to_proto(report.loss);
+  out.set_recorded_in_state(report.recorded_in_state);
+  out.set_recorded_downstream(report.recorded_downstream);
+  out.set_stopped_micros(report.stopped_micros);
+  out.set_recorded_micros(report.recorded_micros);
+  out.set_verified(report.verified);
+  out.set_consumers(report.consumers);
+  for (const state::ConsumerRow& row : report.consumer_rows) *out.add_consumer_offsets() = to_proto(row);
+  for (const std::string& undone : report.undone) out.add_undone(undone);
+  for (const std::string& step : report.next_steps) out.add_next_steps(step);
+  return out;
+}
+
 }  // namespace replicator

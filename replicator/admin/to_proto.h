@@ -7,7 +7,10 @@
 
 #include "base/error.h"
 #include "iggy/replicate/admin/v1/admin.pb.h"
+#include "replicator/model/commands.h"
 #include "replicator/model/status.h"
+#include "replicator/model/verify_report.h"
+#include "state/offset_map.h"
 #include "state/store.h"
 
 namespace replicator {
@@ -35,5 +38,13 @@ pb::Link to_proto(const LinkStatus& status, bool with_settings);
 pb::Partition to_proto(const PartitionStatus& partition);
 pb::Gap to_proto(const state::GapRow& row);
 pb::Event to_proto(const state::EventRow& row);
+pb::Loss to_proto(const Loss& loss);
+pb::EndReport to_proto(const EndReport& report);
+
+// to_proto_compare.cc
+pb::TranslateResponse to_proto(const base::PartitionKey& key, const state::Translation& translation);
+pb::VerifyProgress to_proto(const VerifyProgress& progress);
+pb::VerifyReport to_proto(const VerifyReport& report);
+pb::ConsumerOffset to_proto(const state::ConsumerRow& row);
 
 }  // namespace replicator

@@ -58,7 +58,9 @@ base::Task<base::Result<Polled>> IggyReader::poll(iggy::PollStrategy strategy, s
   const bool from_newest = strategy.kind == iggy::PollStrategy::Kind::kOffset && strategy.value == newest_offset_;
   auto asking = ask(strategy, count, room_bytes_ + (from_newest ? newest_size_ : 0));
   auto polled = co_await std::move(asking);
-  if (polled || polled.error().code() != base::ErrorCode::kMalformed || count < 2) co_return polled;
+  const bool too_much = !polled && polled.error().code() == base::ErrorCode::kMalformed && count > 1;
+  // Twice in a row is no change of sizes, which are known by now.
+  if (std::exchange(narrowed_, too_much) || !too_much) co_return polled;
   // Messages are larger than those before them: the first alone, then with the one behind it.
   auto first_call = ask(strategy, 1, room_bytes_);
   auto first = co_await std::move(first_call);

@@ -43,6 +43,7 @@ class IggyReader {
   const base::TopicName topic_;
   const std::uint32_t partition_;
   const std::size_t room_bytes_;
+  bool narrowed_ = false;            // the newest poll had to ask for less
   std::uint64_t newest_offset_ = 0;  // of the newest answer's last message ...
   std::size_t newest_size_ = 0;      // ... and its size: polls begin with it
 };

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "replicator/failover/end_link.h"
+#include "replicator/marker/process.h"
 #include "replicator/topics/durability.h"
 #include "replicator/topics/upstream_topics.h"
 
@@ -15,16 +17,11 @@ namespace replicator {
 namespace {
 
 constexpr base::Duration kLookAtStateFileEvery = std::chrono::seconds(1);
+// An end of the link gives what is in flight so long as it is, and so long with the upstream closed: mostly it is a
+// poll of a dead one that is waited for, and then only sends are left.
+constexpr base::Duration kEndingDrain = std::chrono::milliseconds(100);
+constexpr base::Duration kEndingSends = std::chrono::milliseconds(500);
 constexpr base::Duration kPingInterval = std::chrono::seconds(1);
-
-iggy::ClientOptions client_options(const Config& config) {
-  iggy::ClientOptions options;
-  options.connect_timeout = config.connect_timeout;
-  options.read_timeout = config.read_timeout;
-  options.send_timeout = config.read_timeout;
-  options.reconnect = {config.retry_initial_backoff, config.retry_max_backoff};
-  return options;
-}
 
 CommitterOptions committer_options(const Config& config) {
   CommitterOptions options;
@@ -48,6 +45,15 @@ bool is_final(const base::Error& error) {
 
 }  // namespace
 
+iggy::ClientOptions client_options(const Config& config) {
+  iggy::ClientOptions options;
+  options.connect_timeout = config.connect_timeout;
+  options.read_timeout = config.read_timeout;
+  options.send_timeout = config.read_timeout;
+  options.reconnect = {config.retry_initial_backoff, config.retry_max_backoff};
+  return options;
+}
+
 Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, std::vector<Setting> settings,
                        state::AsyncStore& store, StatusBoard& board, std::string version, Surroundings surroundings)
     : io_(io),
@@ -66,6 +72,8 @@ Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, 
       budget_(io, config_.budget_bytes),
       upstream_turn_(io),
       partition_ended_(io),
+      verify_stop_(io),
+      consumer_turn_(io),
       pipelines_(io),
       commands_(io),
       background_(io),
@@ -74,6 +82,7 @@ Supervisor::Supervisor(asio::io_context& io, base::Clock& clock, Config config, 
       publish_stop_(io),
       lease_stop_(io),
       lease_ended_(io),
+      ending_begun_(io),
       started_at_(clock.wall_micros()) {
   upstream_.name = "upstream";
   downstream_.name = "downstream";
@@ -99,6 +108,7 @@ base::Task<base::Status> Supervisor::run() {
   base::Status outcome = base::ok();
   if (auto* ended = std::get_if<base::Status>(&started)) outcome = std::move(*ended);
   if (outcome && !stop_.is_set()) {
+    background_.spawn(consumer_loop());
     auto looping = reconcile_loop();
     outcome = co_await std::move(looping);
   }
@@ -110,6 +120,16 @@ base::Task<base::Status> Supervisor::run() {
 }
 
 base::Task<base::Status> Supervisor::start() {
+  // Known without asking any cluster: the upstream of a link that has ended may be gone.
+  auto link_call = store_.link();
+  auto stored = co_await std::move(link_call);
+  CO_RETURN_IF_ERROR(stored);
+  if (*stored && (*stored)->state == "promoted") {
+    co_return base::Error(base::ErrorCode::kFenced, "start", "link " + (*stored)->id,
+                          "the link was promoted: it never writes downstream again",
+                          "`iggy-replicate failback` makes the state file of the link in the other direction; a new "
+                          "link in this direction needs a new state file");
+  }
   auto upstream = iggy::parse_connection_string(config_.upstream_url);
   CO_RETURN_IF_ERROR(upstream);
   auto downstream = iggy::parse_connection_string(config_.downstream_url);
@@ -129,6 +149,7 @@ base::Task<base::Status> Supervisor::start() {
     CO_RETURN_IF_ERROR(connected);
     background_.spawn(watch_end(*end));
   }
+  if (auto refused = refuse_external_groups(); !refused) co_return refused;
   auto loading = load_link();
   auto loaded = co_await std::move(loading);
   CO_RETURN_IF_ERROR(loaded);
@@ -203,11 +224,6 @@ base::Task<base::Status> Supervisor::load_link() {
     link_.created_at = clock_.wall_micros();
   } else {
     link_ = **stored;
-    if (link_.state == "promoted") {
-      co_return base::Error(base::ErrorCode::kFenced, "start", "link " + link_.id,
-                            "the link was promoted: it never writes downstream again",
-                            "a new link in the same direction needs a new state file");
-    }
     for (const auto& [name, before, now] : {std::tuple("upstream", link_.upstream, upstream_.status.url),
                                             std::tuple("downstream", link_.downstream, downstream_.status.url)}) {
       if (before == now) continue;
@@ -301,20 +317,11 @@ base::Task<base::Status> Supervisor::take_lease() {
     spdlog::warn("marker is off: nothing keeps a second process from writing into the same topics");
     co_return base::ok();
   }
-  MarkerOptions options;
-  options.topic = *rules_->marker();
-  options.link_id = link_.id;
-  options.stored_generation = link_is_new_ ? 0 : link_.generation;
+  MarkerOptions options = marker_options(config_, *rules_, link_);
+  if (link_is_new_) options.stored_generation = 0;
   options.process =
       fmt::format("{}@{}:{}", surroundings_.random_hex().substr(0, 16), surroundings_.host, surroundings_.pid);
-  options.stored_identity = link_.downstream_identity;
   options.fresh_identity = surroundings_.random_hex();
-  options.upstream = link_.upstream;
-  options.downstream = link_.downstream;
-  options.upstream_identity = link_.upstream_identity;
-  options.topics = config_.topics;
-  options.exclude = config_.exclude;
-  options.rename = config_.rename;
   options.is_rival = [this](const MarkerRecord& other) { return is_rival(other, view_, clock_.wall_micros()); };
   options.still_runs = surroundings_.still_runs;
   marker_ = std::make_unique<Marker>(*downstream_.client, clock_, std::move(options));
@@ -376,8 +383,12 @@ base::Task<base::Status> Supervisor::reconcile_loop() {
   base::Backoff backoff({config_.retry_initial_backoff, config_.retry_max_backoff}, 2);
   while (!stop_.is_set()) {
     take_new_rules();
-    auto once = reconcile_once();
-    auto outcome = co_await std::move(once);
+    using namespace asio::experimental::awaitable_operators;
+    auto once = reconcile_once() || ending_begun_.wait();  // an end of the link waits for no upstream
+    auto first = co_await std::move(once);
+    auto* const finished = std::get_if<base::Status>(&first);
+    if (finished == nullptr) co_return base::ok();
+    base::Status outcome = std::move(*finished);
     base::Duration wait_for = config_.reconcile_interval;
     if (!outcome) {
       if (outcome.error().code() == base::ErrorCode::kInvalidArgument ||
@@ -453,7 +464,8 @@ TopicWatcher& Supervisor::watcher(End& end, const base::TopicName& topic) {
 }
 
 base::Status Supervisor::may_send() const {
-  if (marker_->may_send()) return base::ok();
+  if (ending_) return base::Error(base::ErrorCode::kNotAccepted, "send", "link", "the link ends for good");
+  if (!marker_ || marker_->may_send()) return base::ok();
   std::string why = "the link's record downstream could not be confirmed lately: another process may write";
   if (marker_->last_error()) why += fmt::format(" ({})", marker_->last_error()->to_string());
   return base::Error(base::ErrorCode::kNotAccepted, "send", rules_->marker()->to_string(), std::move(why));
@@ -487,7 +499,7 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
   slot.sink = std::make_unique<IggySink>(
       clock_, *downstream_.client, watcher(downstream_, wanted.downstream), wanted.downstream, wanted.key.partition,
       config_.batch_bytes, config_.fence_timeout, config_.ack, base::Provenance(config_.provenance, wanted.key),
-      marker_ ? [this] { return may_send(); } : std::function<base::Status()>());
+      [this] { return may_send(); });
   slot.pipeline =
       std::make_unique<PartitionPipeline>(io_, clock_, wanted.key, wanted.downstream, *slot.source, *slot.sink, store_,
                                           *committer_, budget_, options, std::move(row));
@@ -501,8 +513,19 @@ void Supervisor::start_partition(const WantedPartition& wanted) {
 base::Task<void> Supervisor::stop_in_order() {
   // Without the state file nothing can be committed: there is nothing to wait for.
   const bool can_commit = !ended_ || ended_->code() != base::ErrorCode::kStateCorrupt;
-  const base::TimePoint deadline = clock_.now() + (can_commit ? config_.drain_timeout : base::Duration(0));
+  const base::Duration patience = ending_ ? kEndingDrain : config_.drain_timeout;
+  const base::TimePoint deadline = clock_.now() + (can_commit ? patience : base::Duration(0));
   for (auto& [key, slot] : slots_) slot.pipeline->stop();
+  verify_stop_.set();
+  auto closing_verify = close_verify_clients();
+  co_await std::move(closing_verify);
+  if (ending_ && ending_->ending == Ending::kFailover && upstream_.client) {
+    // Nothing is asked of an upstream that may be dead: whoever waits for it, lets go.
+    for (auto& [stream, watcher] : upstream_.streams) watcher->stop();
+    for (auto& [topic, watcher] : upstream_.watchers) watcher->stop();
+    auto closing = upstream_.client->close();
+    co_await std::move(closing);
+  }
   // Sends in flight get until the deadline; then their connections are closed and they end unresolved, for the next
   // start to resolve.
   base::Event drained(io_);
@@ -515,7 +538,15 @@ base::Task<void> Supervisor::stop_in_order() {
   waiting.spawn(wait_for_pipelines(pipelines_, drained));
   auto in_time = base::wait_until(clock_, drained, deadline);
   co_await std::move(in_time);
-  if (drained.is_set() && config_.upstream_commit == UpstreamCommit::kAfterAck) {
+  if (ending_ && !drained.is_set() && upstream_.client) {  // a poll that nobody answers
+    for (auto& [stream, watcher] : upstream_.streams) watcher->stop();
+    for (auto& [topic, watcher] : upstream_.watchers) watcher->stop();
+    auto closing = upstream_.client->close();
+    co_await std::move(closing);
+    auto once_more = base::wait_until(clock_, drained, clock_.now() + kEndingSends);
+    co_await std::move(once_more);
+  }
+  if (!ending_ && drained.is_set() && config_.upstream_commit == UpstreamCommit::kAfterAck) {
     auto storing = store_upstream_once();  // what the last commits have moved
     co_await std::move(storing);
   }
@@ -531,16 +562,21 @@ base::Task<void> Supervisor::stop_in_order() {
       co_await std::move(closing);
     }
   }
+  const bool in_order = drained.is_set();
   auto all = waiting.close();
   co_await std::move(all);
   auto asked = commands_.close();
   co_await std::move(asked);
   lease_stop_.set();
-  if (drained.is_set() && marker_ && marker_->generation() != 0) {
-    auto ending = base::wait_until(clock_, lease_ended_, clock_.now() + std::chrono::seconds(2));
+  if (in_order && marker_ && marker_->generation() != 0) {
+    const base::Duration patience = ending_ ? kEndingSends : std::chrono::seconds(2);
+    auto ending = base::wait_until(clock_, lease_ended_, clock_.now() + patience);
     co_await std::move(ending);
   }
-  if (drained.is_set() && lease_ended_.is_set()) {
+  if (ending_) {
+    auto finishing = finish_ending(in_order);
+    co_await std::move(finishing);
+  } else if (in_order && lease_ended_.is_set()) {
     auto releasing = marker_->release();
     auto released = co_await std::move(releasing);
     if (!released) spdlog::warn("{}", released.error().to_string());

@@ -3,6 +3,7 @@
 //   start: connect both ends ─▶ link row ─▶ marker (are we the only writer?) ─▶ reconcile ─▶ pipelines
 //   stop:  pipelines stop reading ─▶ sends in flight resolved (drain_timeout) ─▶ marker released ─▶ commit ─▶ clients
 //   closed
+//   end:   nothing is sent any more ─▶ stop, with both records of the end instead of the release (failover/end_link.h)
 //
 // What each failure does: an end that can't be reached is tried again for ever (credentials, a foreign port or a newer
 // dialect end the start with a sentence); the marker says somebody else writes: every pipeline stops, nothing is
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "iggy/client.h"
+#include "replicator/consumers/consumer_sync.h"
 #include "replicator/link/iggy_partition.h"
 #include "replicator/link/stream_watcher.h"
 #include "replicator/link/surroundings.h"
@@ -34,8 +36,11 @@
 #include "replicator/partition/partition_pipeline.h"
 #include "replicator/run.h"
 #include "replicator/topics/reconciler.h"
+#include "replicator/verify/verifier.h"
 
 namespace replicator {
+
+iggy::ClientOptions client_options(const Config& config);
 
 class Supervisor final : public Commands {
  public:
@@ -50,6 +55,8 @@ class Supervisor final : public Commands {
   // After run() has ended, on its thread.
   std::vector<PartitionReceipt> receipts() const;
   bool ended_by_itself() const { return ended_by_itself_; }
+  // Set when run() ended because of end_link().
+  const std::optional<EndReport>& end_report() const { return end_report_; }
   // Idempotent, any thread. run() ends within drain_timeout plus a second.
   void request_stop();
 
@@ -63,8 +70,14 @@ class Supervisor final : public Commands {
   base::Result<CommandOutcome> reload(std::string actor, bool dry_run) override;
   // Any thread; says in the log what came of it.
   void request_reload(std::string actor);
+  base::Result<EndReport> end_link(EndRequest request) override;
   base::Result<std::vector<state::GapRow>> gaps() override;
   base::Result<std::vector<state::EventRow>> events(std::size_t newest) override;
+  base::Result<state::Translation> translate(base::PartitionKey key, state::Side from, std::uint64_t offset) override;
+  base::Result<VerifyReport> verify(VerifyRequest request,
+                                    std::function<bool(const VerifyProgress&)> on_progress) override;
+  base::Result<std::vector<state::ConsumerRow>> consumers() override;
+  base::Result<std::vector<state::ConsumerRow>> sync_consumers(std::string actor, bool dry_run) override;
 
   // The same for who is on the I/O thread already.
   base::Task<base::Result<CommandOutcome>> set_desired(std::string glob, state::Desired desired, std::string actor,
@@ -81,10 +94,6 @@ class Supervisor final : public Commands {
     std::map<std::string, std::unique_ptr<StreamWatcher>> streams;
     base::TimePoint answered_at{};  // by watch_end()
   };
-  struct Sample {
-    base::TimePoint at;
-    std::uint64_t messages = 0, bytes = 0;
-  };
   struct Slot {
     std::unique_ptr<IggySource> source;
     std::unique_ptr<IggySink> sink;
@@ -92,8 +101,13 @@ class Supervisor final : public Commands {
     std::optional<UpstreamOffset> upstream_offset;  // copy.upstream_commit
     std::optional<std::uint64_t> target;            // until_caught_up: upstream end when first seen
     bool reached = false;                           // ... and it was there when the run decided to end
-    std::deque<Sample> samples;                     // of the last seconds, for rates
     bool leaving = false, ended = false;            // the rules want it no more; its pipeline has ended
+  };
+  struct Sample {
+    base::TimePoint at;
+    std::uint64_t messages = 0, bytes = 0;
+    std::optional<std::uint64_t> upstream_end;  // as seen at upstream_at, µs
+    std::uint64_t upstream_at = 0;
   };
 
   // supervisor.cc
@@ -138,10 +152,19 @@ class Supervisor final : public Commands {
   // supervisor_status.cc
   base::Task<void> publish_loop();
   void publish();
-  void add_rates(std::deque<Sample>& samples, PartitionStatus& status);
+  void add_rates(PartitionStatus& status);
   void log_progress(const LinkStatus& status);
   bool reached(const Slot& slot, const PartitionStatus& status) const;
   bool everything_caught_up();
+
+  // supervisor_ending.cc
+  using EndPromise = std::promise<base::Result<EndReport>>;
+  base::Task<void> begin_ending(EndRequest request, std::shared_ptr<EndPromise> promise);
+  base::Task<base::Result<EndReport>> prepare_ending(const EndRequest& request);
+  base::Task<base::Result<Loss>> present_loss(Ending ending);
+  base::Task<base::Status> ready_to_promote(const EndRequest& request, EndReport& report);
+  base::Task<base::Result<std::string>> equal_sides();
+  base::Task<void> finish_ending(bool drained);
 
   // supervisor_commands.cc
   template <class T>
@@ -154,6 +177,17 @@ class Supervisor final : public Commands {
   base::Task<base::Result<CommandOutcome>> do_replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run);
   base::Task<base::Result<CommandOutcome>> do_reset(base::PartitionKey key, std::uint64_t up_offset, std::string actor,
                                                     bool dry_run);
+
+  // supervisor_compare.cc
+  struct VerifyRun;
+  base::Task<void> do_verify(VerifyRequest request, std::shared_ptr<VerifyRun> run);
+  base::Task<base::Result<VerifyReport>> compare(VerifyRequest request, std::shared_ptr<VerifyRun> run);
+  base::Task<void> close_verify_clients();
+  base::Task<base::Result<state::Translation>> do_translate(base::PartitionKey key, state::Side from,
+                                                            std::uint64_t offset);
+  base::Status refuse_external_groups() const;
+  base::Task<void> consumer_loop();
+  base::Task<base::Result<std::vector<state::ConsumerRow>>> do_sync_consumers(std::string actor, bool dry_run);
 
   asio::io_context& io_;
   base::Clock& clock_;
@@ -187,8 +221,15 @@ class Supervisor final : public Commands {
   std::shared_ptr<const Ledger> ledger_;  // as last read
   Topology topology_;
   bool reconciled_ = false;
+  std::map<base::PartitionKey, std::deque<Sample>> samples_;
+  std::map<base::PartitionKey, double> upstream_rates_;
   base::TimePoint progress_logged_at_{};
   std::string logged_store_error_;
+
+  std::unique_ptr<iggy::Client> verify_up_, verify_down_;  // of the comparison under way
+  base::Event verify_stop_;
+  bool verifying_ = false;
+  Turn consumer_turn_;
 
   base::TaskGroup pipelines_;
   base::TaskGroup commands_;
@@ -198,12 +239,18 @@ class Supervisor final : public Commands {
   base::Event publish_stop_;
   base::Event lease_stop_;
   base::Event lease_ended_;
+  base::Event ending_begun_;
   std::atomic<bool> stopped_ = false;
   std::string state_ = "starting", state_detail_;
   std::uint64_t started_at_ = 0;
   std::optional<std::uint64_t> admin_certificate_ends_;  // by watch_ledger()
   bool ended_by_itself_ = false;
   std::optional<base::Error> ended_;  // why run() ends, when not asked to
+  std::optional<EndRequest> ending_;  // set: nothing is sent any more, and this link ends for good
+  std::string ending_verified_;
+  base::TimePoint ending_since_{};
+  std::vector<std::shared_ptr<EndPromise>> end_waiters_;
+  std::optional<EndReport> end_report_;
 };
 
 }  // namespace replicator

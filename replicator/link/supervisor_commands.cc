@@ -6,40 +6,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "replicator/link/supervisor.h"
+#include "replicator/link/supervisor_ask.h"
 #include "replicator/model/partition_glob.h"
 
 namespace replicator {
-
-namespace {
-constexpr std::chrono::seconds kPatience{10};
-}
-
-template <class T>
-base::Task<void> Supervisor::carry_out(std::function<base::Task<base::Result<T>>()> question,
-                                       std::shared_ptr<std::promise<base::Result<T>>> promise) {
-  auto asking = question();
-  auto result = co_await std::move(asking);
-  promise->set_value(std::move(result));
-}
-
-template <class T>
-base::Result<T> Supervisor::ask(std::function<base::Task<base::Result<T>>()> question) {
-  if (stopped_) return base::Error(base::ErrorCode::kStopped, "command", "", "the link has stopped");
-  auto promise = std::make_shared<std::promise<base::Result<T>>>();
-  auto answer = promise->get_future();
-  asio::post(io_, [this, promise, question] {
-    // Stopping waits for what was begun and refuses what was not.
-    if (!commands_.spawn(carry_out<T>(question, promise))) {
-      promise->set_value(base::Error(base::ErrorCode::kStopped, "command", "", "the link is stopping"));
-    }
-  });
-  if (answer.wait_for(kPatience) != std::future_status::ready) {
-    return base::Error(base::ErrorCode::kTimeout, "command", "",
-                       "no answer within 10 s; it may still be carried out: look at status");
-  }
-  return answer.get();
-}
 
 base::Task<base::Result<CommandOutcome>> Supervisor::set_desired(std::string glob, state::Desired desired,
                                                                  std::string actor, bool dry_run) {

@@ -77,7 +77,7 @@ void Supervisor::publish() {
   status->partitions.reserve(slots_.size());
   for (auto& [key, slot] : slots_) {
     PartitionStatus partition = slot.pipeline->status();
-    add_rates(slot.samples, partition);
+    add_rates(partition);
     if (slot.upstream_offset) partition.pin = slot.upstream_offset->pin();
     status->partitions.push_back(std::move(partition));
   }
@@ -98,11 +98,22 @@ void Supervisor::publish() {
   board_.publish(std::move(status));
 }
 
-void Supervisor::add_rates(std::deque<Sample>& samples, PartitionStatus& status) {
-  samples.push_back({clock_.now(), status.counters.copied, status.counters.copied_bytes});
+void Supervisor::add_rates(PartitionStatus& status) {
+  std::deque<Sample>& samples = samples_[status.key];
+  samples.push_back({clock_.now(), status.counters.copied, status.counters.copied_bytes, status.lag.seen_end,
+                     status.lag.observed_at});
   const base::TimePoint oldest = clock_.now() - kRateWindow;
   while (samples.front().at < oldest) samples.pop_front();
   const Sample& first = samples.front();
+  const Sample& last = samples.back();
+  // Without news the rate stays what it was: it says what an upstream that is gone took meanwhile.
+  const bool news = samples.size() > 1 && last.upstream_at > samples[samples.size() - 2].upstream_at;
+  if (news && first.upstream_end && last.upstream_end && last.upstream_at >= first.upstream_at + 200'000) {
+    const std::uint64_t grown = *last.upstream_end - std::min(*last.upstream_end, *first.upstream_end);
+    upstream_rates_[status.key] =
+        static_cast<double>(grown) * 1e6 / static_cast<double>(last.upstream_at - first.upstream_at);
+  }
+  status.upstream_per_second = upstream_rates_[status.key];
   const double seconds = std::chrono::duration<double>(samples.back().at - first.at).count();
   if (seconds < 0.2 || samples.back().messages < first.messages) return;
   status.messages_per_second = static_cast<double>(samples.back().messages - first.messages) / seconds;

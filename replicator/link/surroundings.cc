@@ -2,20 +2,15 @@
 
 #include <array>
 #include <fstream>
-#include <random>
 #include <utility>
 
-#include <fmt/format.h>
 #include <unistd.h>
+
+#include "replicator/marker/process.h"
 
 namespace replicator {
 
 namespace {
-
-std::string random_hex() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
-}
 
 std::string host_name() {
   std::array<char, 256> name{};

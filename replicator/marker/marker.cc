@@ -60,9 +60,18 @@ base::Error Marker::explain(base::Error error) const {
   return error;
 }
 
+base::TopicName ended_topic(const base::TopicName& links_topic) {
+  return {links_topic.stream, links_topic.topic + "-ended"};
+}
+
 base::Task<base::Status> Marker::ensure_topic() {
-  const std::string& stream = options_.topic.stream;
-  auto get_call = client_.call(iggy::GetTopic{stream, options_.topic.topic});
+  auto making = ensure_topic(options_.topic, kLinkRecordLife);
+  co_return co_await std::move(making);
+}
+
+base::Task<base::Status> Marker::ensure_topic(base::TopicName topic, std::uint64_t expiry) {
+  const std::string& stream = topic.stream;
+  auto get_call = client_.call(iggy::GetTopic{stream, topic.topic});
   auto got = co_await std::move(get_call);
   if (got && std::holds_alternative<iggy::TopicDetails>(*got)) co_return base::ok();
   if (!got && got.error().code() == ErrorCode::kPermission) co_return base::ok();  // it is there; polls and sends tell
@@ -77,8 +86,8 @@ base::Task<base::Status> Marker::ensure_topic() {
     if (!there && !forbidden_to_look) co_return explain(std::move(created).error());
   }
   iggy::TopicSettings settings;
-  settings.message_expiry = kLinkRecordLife;
-  auto topic_call = client_.call(iggy::CreateTopic{stream, options_.topic.topic, 1, std::move(settings)});
+  settings.message_expiry = expiry;
+  auto topic_call = client_.call(iggy::CreateTopic{stream, topic.topic, 1, std::move(settings)});
   auto made = co_await std::move(topic_call);
   if (made || made.error().code() == ErrorCode::kAlreadyExists) co_return base::ok();
   co_return explain(std::move(made).error());
@@ -100,6 +109,18 @@ base::Task<base::Result<iggy::PolledMessages>> Marker::poll(iggy::PollStrategy s
   auto* polled = std::get_if<iggy::PolledMessages>(&*reply);
   if (polled == nullptr) co_return iggy::PolledMessages{};
   co_return std::move(*polled);
+}
+
+// What was promoted long ago: the links topic has forgotten it.
+base::Task<base::Status> Marker::read_ended() {
+  auto reading = read_links(client_, ended_topic(options_.topic));
+  auto found = co_await std::move(reading);
+  if (!found) {
+    if (found.error().code() == ErrorCode::kPermission) co_return base::ok();  // unknown; the links topic decides
+    co_return explain(std::move(found).error());
+  }
+  ended_for_good_ = found->links.find(options_.link_id) != nullptr;
+  co_return base::ok();
 }
 
 void Marker::absorb(const iggy::PolledMessages& polled) {
@@ -149,7 +170,7 @@ base::Task<base::Status> Marker::read_on() {
   }
 }
 
-base::Task<base::Status> Marker::write(LinkState state, std::uint64_t generation) {
+base::Task<base::Status> Marker::write(base::TopicName topic, LinkState state, std::uint64_t generation) {
   MarkerRecord record;
   record.cluster = identity_;
   record.link = options_.link_id;
@@ -172,14 +193,14 @@ base::Task<base::Status> Marker::write(LinkState state, std::uint64_t generation
   message.payload_length = static_cast<std::uint32_t>(text.size());
   message.body = base::as_bytes(text);
   const std::array records = {message};
-  auto frame = iggy::encode_send(client_.server().dialect, options_.topic, 0, records);
+  auto frame = iggy::encode_send(client_.server().dialect, topic, 0, records);
   if (!frame) co_return explain(std::move(frame).error());
   if (state == LinkState::kActive) {
     attempts_.push_back({record.written_at, clock_.now()});
     if (attempts_.size() > kAttemptsKept) attempts_.pop_front();
   }
   iggy::SendTrace trace;
-  auto sending = client_.send(options_.topic, 0, *std::move(frame), 1, 0, &trace);
+  auto sending = client_.send(topic, 0, *std::move(frame), 1, 0, &trace);
   auto sent = co_await std::move(sending);
   if (!sent) co_return explain(std::move(sent).error());
   write_at_once_ = false;
@@ -216,11 +237,11 @@ base::Status Marker::fence_off(std::string message, std::string hint) {
 base::Status Marker::judge() {
   if (fence_) return *fence_;
   const Links::Link* link = links_.find(options_.link_id);
-  if (link == nullptr) return base::ok();
-  if (link->promoted && !ended_) {
+  if ((ended_for_good_ || (link != nullptr && link->promoted)) && !ended_) {
     return fence_off("this link was promoted: its downstream is a primary now and the link never writes again",
-                     "to copy the other way start a link with a state file of its own in the other direction");
+                     "`iggy-replicate failback` makes the state file of the link in the other direction");
   }
+  if (link == nullptr) return base::ok();
   const MarkerRecord& holder = link->holder;
   if (holder.process == options_.process) return base::ok();
   if (generation_ == 0) {
@@ -306,7 +327,7 @@ base::Task<base::Status> Marker::write_until_seen(LinkState state, std::uint64_t
   base::Status written = base::ok();
   for (int attempt = 0; attempt < kSeenTries; ++attempt) {
     if (attempt == 0 || !written || write_at_once_) {
-      auto writing = write(state, generation);
+      auto writing = write(options_.topic, state, generation);
       written = co_await std::move(writing);
       if (!written && (written.error().is_cancelled() || written.error().code() == ErrorCode::kPermission))
         co_return written;
@@ -331,6 +352,9 @@ base::Task<base::Status> Marker::write_until_seen(LinkState state, std::uint64_t
 
 base::Task<base::Result<std::uint64_t>> Marker::acquire(Persist persist) {
   if (fence_) co_return *fence_;
+  auto ending = read_ended();
+  auto ended = co_await std::move(ending);
+  CO_RETURN_IF_ERROR(ended);
   auto making = ensure_topic();
   auto made = co_await std::move(making);
   CO_RETURN_IF_ERROR(made);
@@ -403,7 +427,7 @@ base::Task<base::Status> Marker::run(base::Event& stop) {
     CO_RETURN_IF_ERROR(verdict);
     // Only a process that has just seen that it holds the link goes on writing into its record.
     if (status && !stop.is_set() && (tick >= write_at || write_at_once_ || !may_send())) {
-      auto writing = write(LinkState::kActive, generation_);
+      auto writing = write(options_.topic, LinkState::kActive, generation_);
       status = co_await std::move(writing);
       if (status) write_at = tick + options_.write_interval;
       auto again = read_on();
@@ -436,7 +460,7 @@ base::Task<base::Status> Marker::release() {
   if (generation_ == 0 || fence_ || ended_) co_return base::ok();
   ended_ = true;
   confirmed_until_ = {};
-  auto writing = write(LinkState::kReleased, generation_);
+  auto writing = write(options_.topic, LinkState::kReleased, generation_);
   co_return co_await std::move(writing);
 }
 
@@ -447,15 +471,51 @@ base::Task<base::Status> Marker::promote() {
   auto reading = read_newest();
   auto read = co_await std::move(reading);
   CO_RETURN_IF_ERROR(read);
-  const Links::Link* link = links_.find(options_.link_id);
-  if (link != nullptr && link->promoted) co_return base::ok();
+  if (!options_.stored_identity.empty() && !links_.identity().empty() &&
+      !links_.names_identity(options_.stored_identity)) {
+    co_return base::Error(ErrorCode::kWrongLink, "promote", "link " + options_.link_id,
+                          fmt::format("this is cluster {}, and the link writes into cluster {}", links_.identity(),
+                                      options_.stored_identity),
+                          "give the URL of the link's own downstream");
+  }
   if (identity_.empty()) identity_ = links_.identity().empty() ? options_.fresh_identity : links_.identity();
   ended_ = true;
   confirmed_until_ = {};
+  const Links::Link* link = links_.find(options_.link_id);
   const std::uint64_t seen = link == nullptr ? 0 : link->holder.generation;
   const std::uint64_t claimed = std::max({seen, options_.stored_generation, generation_}) + 1;
+  const bool promoted = link != nullptr && link->promoted;
+  auto ending = write_ended(claimed);
+  auto ended = co_await std::move(ending);
+  CO_RETURN_IF_ERROR(ended);
+  if (promoted) co_return base::ok();
   auto writing = write_until_seen(LinkState::kPromoted, claimed);
   co_return co_await std::move(writing);
+}
+
+// The record that stays, unless it is there.
+base::Task<base::Status> Marker::write_ended(std::uint64_t generation) {
+  const base::TopicName topic = ended_topic(options_.topic);
+  auto making = ensure_topic(topic, iggy::kNeverExpire);
+  auto made = co_await std::move(making);
+  CO_RETURN_IF_ERROR(made);
+  base::Status outcome = base::ok();
+  for (int attempt = 0; attempt < kSeenTries; ++attempt) {
+    auto reading = read_ended();
+    outcome = co_await std::move(reading);
+    if (outcome && ended_for_good_) co_return base::ok();
+    if (outcome && attempt % 4 == 0) {  // a record that is written twice does no harm
+      auto writing = write(topic, LinkState::kPromoted, generation);
+      outcome = co_await std::move(writing);
+      if (outcome) continue;
+    }
+    if (!outcome && outcome.error().retry() != base::Retry::kSameCall) co_return outcome;
+    auto sleeping = clock_.sleep_for(kSeenPause);
+    co_await std::move(sleeping);
+  }
+  if (!outcome) co_return outcome;
+  co_return base::Error(ErrorCode::kTimeout, "promote", topic.to_string(),
+                        "the record was written and can't be read back");
 }
 
 base::Task<base::Result<bool>> Marker::visible_through(iggy::Client& upstream) {

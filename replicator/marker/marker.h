@@ -9,6 +9,7 @@
 //              Ours? hold.  Another's claim came first? fenced.  A former holder wrote meanwhile? wait one lease, hold.
 //   hold     read every 2 s, write every 10 s;  newer generation, another holder, promoted ▶ fenced
 //   fenced   ends run(); nothing is ever written again by this object.   release() ends a hold in order.
+//   promote  a record in `<topic>-ended`, which never expires, then the newest record of the link: read back, both.
 //
 // Who holds is decided by the log alone (links.h), so two claims at once have one winner, whatever the order of
 // replies.
@@ -67,6 +68,9 @@ struct MarkerOptions {
   std::function<bool(std::string_view process)> still_runs;
 };
 
+// Where promoted links are recorded for ever: the links topic itself forgets what is older than a day.
+base::TopicName ended_topic(const base::TopicName& links_topic);
+
 class Marker {
  public:
   // Saves the generation in the state file, durably, before it is claimed.
@@ -87,8 +91,10 @@ class Marker {
   // Orderly stop, after run() ended and the last send was answered: a newcomer need not wait. Does nothing when fenced
   // or never acquired.
   base::Task<base::Status> release();
-  // The downstream becomes a primary: no process of this link ever writes again, a running one stops at its next read.
-  // Allowed without acquire(), and of a link that somebody else holds. Twice is allowed.
+  // The downstream becomes a primary: no process of this link ever writes again, a running one stops at its next read,
+  // one that starts years later finds it in ended_topic(). Allowed without acquire(), and of a link that somebody else
+  // holds. Twice is allowed: what is there already is not written again. kWrongLink: this is another cluster than the
+  // link's downstream.
   base::Task<base::Status> promote();
 
   // Whether both URLs are one cluster: our record, or this cluster's identity, is seen through the upstream's URL.
@@ -112,10 +118,13 @@ class Marker {
 
   base::Duration lease() const { return options_.write_interval * 5 / 2; }
   base::Task<base::Status> ensure_topic();
+  base::Task<base::Status> ensure_topic(base::TopicName topic, std::uint64_t expiry);
+  base::Task<base::Status> read_ended();
+  base::Task<base::Status> write_ended(std::uint64_t generation);
   base::Task<base::Result<iggy::PolledMessages>> poll(iggy::PollStrategy strategy);
   base::Task<base::Status> read_newest();
   base::Task<base::Status> read_on();
-  base::Task<base::Status> write(LinkState state, std::uint64_t generation);
+  base::Task<base::Status> write(base::TopicName topic, LinkState state, std::uint64_t generation);
   base::Task<base::Status> write_until_seen(LinkState state, std::uint64_t generation);
   base::Task<base::Status> watch();
   base::Task<base::Status> wait_out_former_holder();
@@ -139,6 +148,7 @@ class Marker {
   std::uint64_t writes_ = 0;                         // mints message ids
   bool write_at_once_ = false;                       // our record is not where it was
   bool ended_ = false;                               // released or promoted by us
+  bool ended_for_good_ = false;                      // our record is in ended_topic()
   std::optional<std::uint64_t> signs_before_claim_;  // of others, at our first claim
   std::deque<Attempt> attempts_;                     // newest last; bounded
   base::TimePoint confirmed_until_{};

@@ -376,6 +376,62 @@ TEST_F(MarkerTest, PromotedNeverWritesAgain) {
   EXPECT_TRUE(says(generation.error(), "never writes again"));
 }
 
+TEST_F(MarkerTest, APromotionIsRememberedWhenTheLinksTopicHasForgottenIt) {
+  auto a = process(file, "a@h1:1");
+  ASSERT_TRUE(acquire(*a));
+  const StateFile copy = file;
+  ASSERT_TRUE(run(a->marker->promote()));
+  broker.topic(kTopic)->messages.clear();  // expired, a day later
+  file = copy;
+  auto b = process(file, "b@h2:2");
+  const auto generation = acquire(*b);
+  ASSERT_FALSE(generation);
+  EXPECT_EQ(generation.error().code(), ErrorCode::kFenced);
+  EXPECT_TRUE(says(generation.error(), "never writes again")) << generation.error().to_string();
+}
+
+TEST_F(MarkerTest, ThePromotionOfALinkIsRefusedAtAnotherCluster) {
+  file.identity = "cluster-elsewhere";
+  auto other = process(file, "a@h1:1");
+  broker.add_topic(kTopic, 1);
+  MarkerRecord record;
+  record.cluster = "cluster-here";
+  record.link = "link-2";
+  record.generation = 1;
+  record.process = "x@h3:3";
+  broker.append(*broker.topic(kTopic), encode(record));
+  other->marker = std::make_unique<Marker>(other->client, clock, other->options);
+  const base::Status refused = run(other->marker->promote());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kWrongLink);
+}
+
+TEST_F(MarkerTest, EveryFailedCallOfAPromotionIsMendedByRepeatingIt) {
+  // Method: call N is refused or its reply is lost, for N = 1, 2, 3 …; the same verb again ends with one answer.
+  for (const bool lose_reply : {false, true}) {
+    for (std::size_t nth = 1;; ++nth) {
+      StateFile mine = file;
+      mine.link = "link-" + std::to_string(nth) + (lose_reply ? "b" : "a");
+      auto first = process(mine, "a@h1:" + std::to_string(nth));
+      bool hit = false;
+      auto fail = [&hit, nth](const iggy::Request&, std::size_t number) -> std::optional<base::Error> {
+        if (number != nth) return std::nullopt;
+        hit = true;
+        return base::Error(ErrorCode::kUncertain, "call", "", "connection reset");
+      };
+      (lose_reply ? first->client.after : first->client.before) = fail;
+      first->marker = std::make_unique<Marker>(first->client, clock, first->options);
+      const base::Status once = run(first->marker->promote());
+      auto again = process(mine, "a@h1:again");
+      again->marker = std::make_unique<Marker>(again->client, clock, again->options);
+      ASSERT_TRUE(run(again->marker->promote())) << "after call " << nth << " failed";
+      auto late = process(mine, "a@h1:late");
+      EXPECT_FALSE(acquire(*late)) << "after call " << nth << " failed";
+      if (!hit) break;
+    }
+  }
+}
+
 TEST_F(MarkerTest, PromotingOurselvesEndsTheRun) {
   auto a = process(file, "a@h1:1");
   ASSERT_TRUE(acquire(*a));

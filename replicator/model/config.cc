@@ -153,6 +153,11 @@ std::vector<std::string> validate(const Config& config) {
     problems.failure("throttle.topics", TopicPattern::compile(rate.glob));
   }
   check_policies(problems, config);
+  for (const std::string& name : config.consumers) {
+    if (name.empty() || name.size() > 255) problems.add("consumers.names", "a name has 1 to 255 bytes");
+  }
+  problems.duration("consumers.interval", config.consumer_interval, milliseconds(0), hours(1));
+
   check_admin(problems, config);
   problems.one_of("log.format", config.log_format, {"text", "json"});
   problems.one_of("log.level", config.log_level, {"trace", "debug", "info", "warn", "error"});

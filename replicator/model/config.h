@@ -87,6 +87,12 @@ struct Config {
   base::Duration fence_timeout =
       std::chrono::seconds(10);  // how long to wait for a dead connection to leave the client list
 
+  // Consumers, whose stored offsets go along (replicator/consumers/).
+  std::vector<std::string> consumers;                           // names; the server lists none
+  bool consumer_groups = true;                                  // all groups of the copied topics
+  std::vector<std::string> external_groups;                     // refused: no server that we speak to has them
+  base::Duration consumer_interval = std::chrono::seconds(10);  // 0 = only when asked
+
   // Operating.
   std::string admin_address = "127.0.0.1:8095";    // gRPC; port 0 = any, printed in the log
   std::string admin_tls_cert, admin_tls_key;       // PEM files; needed (or a token) to bind beyond loopback

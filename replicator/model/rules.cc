@@ -174,6 +174,11 @@ bool Rules::is_marker_stream(std::string_view stream) const {
   return stream == kMarkerStream || (marker_ && marker_->stream == stream);
 }
 
+namespace {
+// The stream of a drill is copied by the drill's own link alone, which names it.
+bool is_of_a_drill(std::string_view stream) { return stream.starts_with("iggy-replicate-drill-"); }
+}  // namespace
+
 bool Rules::is_excluded(const base::TopicName& upstream) const {
   return is_marker_stream(upstream.stream) ||
          std::ranges::any_of(excludes_, [&](const TopicPattern& pattern) { return pattern.matches(upstream); });
@@ -181,7 +186,10 @@ bool Rules::is_excluded(const base::TopicName& upstream) const {
 
 std::optional<base::TopicName> Rules::target(const base::TopicName& upstream) const {
   if (is_excluded(upstream)) return std::nullopt;
-  if (std::ranges::none_of(includes_, [&](const TopicPattern& pattern) { return pattern.matches(upstream); })) {
+  const bool by_name_alone = is_of_a_drill(upstream.stream);
+  if (std::ranges::none_of(includes_, [&](const TopicPattern& pattern) {
+        return pattern.matches(upstream) && (!by_name_alone || pattern.stream.literal());
+      })) {
     return std::nullopt;
   }
   for (const Rename& rename : renames_) {

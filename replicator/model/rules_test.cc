@@ -53,6 +53,12 @@ TEST(Rules, CopiesEverythingButTheMarkersStreamByDefault) {
   EXPECT_EQ(target(rules, "iggy-replicate", "other"), "-");
 }
 
+TEST(Rules, CopiesTheStreamOfADrillOnlyWhereItIsNamed) {
+  EXPECT_EQ(target(compile({"*/*"}), "iggy-replicate-drill-1", "load"), "-");
+  EXPECT_EQ(target(compile({"iggy-replicate-drill-1/*"}), "iggy-replicate-drill-1", "load"),
+            "iggy-replicate-drill-1|load");
+}
+
 TEST(Rules, LeavesOutTheConfiguredMarkersStreamAndTheDefaultOne) {
   const auto rules = Rules::compile({"*/*"}, {}, {}, "ops/marks");
   ASSERT_TRUE(rules);

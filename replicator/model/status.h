@@ -35,6 +35,7 @@ struct Lag {
   std::optional<std::uint64_t>
       micros;                     // age of the oldest message not yet acked, by the upstream's clock; 0 when caught up
   std::uint64_t observed_at = 0;  // wall clock µs of the upstream view it comes from; 0 = never
+  std::optional<std::uint64_t> seen_end;  // next upstream offset in that view, however old; absent = never seen
 };
 
 // Our stored offset upstream (copy.upstream_commit): segments above it are kept, whatever their age.
@@ -63,6 +64,7 @@ struct PartitionStatus {
   state::Desired desired = state::Desired::kRunning;
   std::uint64_t caught_up_at = 0;
   double messages_per_second = 0, bytes_per_second = 0;  // over the last 10 s
+  double upstream_per_second = 0;                        // offsets that the upstream gave out, likewise
   std::optional<double> seconds_left;                    // of a backlog, at the present rate
   std::uint64_t queued_bytes = 0;
   std::string durability = "memory";

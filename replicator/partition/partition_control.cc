@@ -392,6 +392,7 @@ Lag PartitionPipeline::lag() const {
   const base::Duration age = clock_.now() - observed->at;
   const std::uint64_t wall = clock_.wall_micros();
   lag.observed_at = wall - static_cast<std::uint64_t>(age.count());
+  lag.seen_end = std::max(readable_end(observed->view), positions_.polled());
   if (age > options_.unknown_after || !row_) return lag;
   if (phase_ == Phase::kBehind && observed->view.end < positions_.acked())
     return lag;  // new ones can't be told from old

@@ -67,6 +67,7 @@ void World::draw() {
   config.retry_max_backoff = dice.micros(1'000'000, 8'000'000);
   config.fence_timeout = dice.micros(1'000'000, 10'000'000);
   config.drain_timeout = dice.micros(500'000, 10'000'000);
+  config.consumer_interval = base::Duration(0);  // these clusters have no consumers
   for (Weather* weather : {&up_weather, &down_weather}) {
     weather->latency_low = dice.between(50, 2000);
     weather->latency_high = weather->latency_low + dice.below(15'000);

@@ -32,6 +32,11 @@ class SimStore final : public state::AsyncStore {
   base::Task<base::Result<std::vector<state::EventRow>>> events(std::size_t newest) override {
     return inline_.events(newest);
   }
+  base::Task<base::Result<std::vector<state::VerifiedRow>>> verified() override { return inline_.verified(); }
+  base::Task<base::Result<std::vector<state::ConsumerRow>>> consumers() override { return inline_.consumers(); }
+  base::Task<base::Result<state::OffsetMap>> offset_map(base::PartitionKey key) override {
+    return inline_.offset_map(std::move(key));
+  }
   base::Task<base::Result<state::Applied>> apply(state::Transaction transaction) override {
     const auto killed = [] { return base::Error(base::ErrorCode::kStopped, "commit", "", "killed"); };
     auto before = clock_.sleep_for(latency);

@@ -52,6 +52,14 @@ class FaultyStore final : public Store {
     if (fails()) return error_;
     return store_.events(newest);
   }
+  base::Result<std::vector<VerifiedRow>> verified() override {
+    if (fails()) return error_;
+    return store_.verified();
+  }
+  base::Result<std::vector<ConsumerRow>> consumers() override {
+    if (fails()) return error_;
+    return store_.consumers();
+  }
   base::Result<Applied> apply(const Transaction& transaction) override {
     if (fails()) return error_;
     return store_.apply(transaction);
