@@ -35,6 +35,8 @@ class AdminClient {
   base::Result<pb::CommandResponse> resolve(const pb::ResolveRequest& request);
   base::Result<pb::CommandResponse> reset(const pb::ResetRequest& request);
   base::Result<pb::CommandResponse> replay(const pb::ReplayGapsRequest& request);
+  base::Result<pb::CommandResponse> set_throttle(const pb::SetThrottleRequest& request);
+  base::Result<pb::CommandResponse> reload(const pb::ReloadRequest& request);
   base::Result<pb::TranslateResponse> translate(const pb::TranslateRequest& request);
   base::Result<pb::ListConsumersResponse> consumers(const std::string& glob);
   base::Result<pb::ListConsumersResponse> sync_consumers(const pb::SyncConsumersRequest& request);
@@ -43,8 +45,6 @@ class AdminClient {
                                         const std::function<void(const pb::VerifyProgress&)>& show);
   base::Result<pb::EndReport> failover(const pb::FailoverRequest& request);
   base::Result<pb::EndReport> promote(const pb::PromoteRequest& request);
-  base::Result<pb::CommandResponse> set_throttle(const pb::SetThrottleRequest& request);
-  base::Result<pb::CommandResponse> reload(const pb::ReloadRequest& request);
   // Calls `show` with every snapshot until it returns false (ok) or the stream ends (its error).
   base::Status watch(const std::string& glob, std::uint32_t interval_ms,
                      const std::function<bool(const pb::WatchPartitionsResponse&)>& show);

@@ -66,6 +66,8 @@ ExitCode run_cli(std::vector<std::string> args, Streams streams) {
   add_events(app, session);
   add_resolve(app, session);
   add_reset(app, session);
+  add_throttle(app, session);
+  add_reload(app, session);
   add_translate(app, session);
   add_verify(app, session);
   add_consumers(app, session);
@@ -73,8 +75,6 @@ ExitCode run_cli(std::vector<std::string> args, Streams streams) {
   add_failover(app, session);
   add_failback(app, session);
   add_drill(app, session);
-  add_throttle(app, session);
-  add_reload(app, session);
   add_state(app, session);
   // The order in which CLI11 wants them.
   std::reverse(args.begin(), args.end());

@@ -54,7 +54,7 @@ struct ServerIdentity {
   HostPort endpoint{};  // the address in use
   std::string node{};   // its name in the roster; empty when there is no cluster
   std::size_t nodes = 1;
-  std::string user{};  // logged in by name; empty with a token
+  std::string user{};                               // logged in by name; empty with a token
   std::optional<std::uint64_t> certificate_ends{};  // µs since the epoch; none without TLS
 };
 

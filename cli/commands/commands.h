@@ -102,6 +102,8 @@ void add_gaps(CLI::App& app, Session& session);
 void add_events(CLI::App& app, Session& session);
 void add_resolve(CLI::App& app, Session& session);
 void add_reset(CLI::App& app, Session& session);
+void add_throttle(CLI::App& app, Session& session);
+void add_reload(CLI::App& app, Session& session);
 void add_translate(CLI::App& app, Session& session);
 void add_verify(CLI::App& app, Session& session);
 void add_consumers(CLI::App& app, Session& session);
@@ -109,8 +111,6 @@ void add_failover(CLI::App& app, Session& session);
 void add_drill(CLI::App& app, Session& session);
 void add_failback(CLI::App& app, Session& session);
 void add_promote(CLI::App& app, Session& session);
-void add_throttle(CLI::App& app, Session& session);
-void add_reload(CLI::App& app, Session& session);
 void add_state(CLI::App& app, Session& session);
 
 }  // namespace cli

@@ -226,6 +226,29 @@ grpc::Status AdminService::ReplayGaps(grpc::ServerContext* context, const pb::Re
   return answer(commands_.replay(ids, request->actor(), request->dry_run()), response);
 }
 
+grpc::Status AdminService::SetThrottle(grpc::ServerContext* context, const pb::SetThrottleRequest* request,
+                                       pb::CommandResponse* response) {
+  if (auto status = authorize(*context); !status.ok()) return status;
+  if (request->actor().empty()) {
+    return to_status(
+        invalid("throttle", request->glob(), "the request does not say who asks", "set actor to user@host"));
+  }
+  const Rate rate{request->bytes_per_second(), request->messages_per_second()};
+  if (auto checked = parse_rate(format_rate(rate)); !checked) {
+    return to_status(invalid("throttle", request->glob(), checked.error().message()));
+  }
+  return answer(commands_.set_throttle(request->glob(), rate, request->actor(), request->dry_run()), response);
+}
+
+grpc::Status AdminService::Reload(grpc::ServerContext* context, const pb::ReloadRequest* request,
+                                  pb::CommandResponse* response) {
+  if (auto status = authorize(*context); !status.ok()) return status;
+  if (request->actor().empty()) {
+    return to_status(invalid("reload", {}, "the request does not say who asks", "set actor to user@host"));
+  }
+  return answer(commands_.reload(request->actor(), request->dry_run()), response);
+}
+
 grpc::Status AdminService::Failover(grpc::ServerContext* context, const pb::FailoverRequest* request,
                                     pb::EndReport* response) {
   if (auto status = authorize(*context); !status.ok()) return status;
@@ -253,29 +276,6 @@ grpc::Status AdminService::Promote(grpc::ServerContext* context, const pb::Promo
   end.verify = !request->no_verify();
   if (request->still_for_ms() != 0) end.still_for = std::chrono::milliseconds(request->still_for_ms());
   return answer(commands_.end_link(std::move(end)), response);
-}
-
-grpc::Status AdminService::SetThrottle(grpc::ServerContext* context, const pb::SetThrottleRequest* request,
-                                       pb::CommandResponse* response) {
-  if (auto status = authorize(*context); !status.ok()) return status;
-  if (request->actor().empty()) {
-    return to_status(
-        invalid("throttle", request->glob(), "the request does not say who asks", "set actor to user@host"));
-  }
-  const Rate rate{request->bytes_per_second(), request->messages_per_second()};
-  if (auto checked = parse_rate(format_rate(rate)); !checked) {
-    return to_status(invalid("throttle", request->glob(), checked.error().message()));
-  }
-  return answer(commands_.set_throttle(request->glob(), rate, request->actor(), request->dry_run()), response);
-}
-
-grpc::Status AdminService::Reload(grpc::ServerContext* context, const pb::ReloadRequest* request,
-                                  pb::CommandResponse* response) {
-  if (auto status = authorize(*context); !status.ok()) return status;
-  if (request->actor().empty()) {
-    return to_status(invalid("reload", {}, "the request does not say who asks", "set actor to user@host"));
-  }
-  return answer(commands_.reload(request->actor(), request->dry_run()), response);
 }
 
 }  // namespace replicator

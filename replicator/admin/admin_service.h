@@ -46,6 +46,10 @@ class AdminService final : public pb::Admin::Service {
                      pb::CommandResponse* response) override;
   grpc::Status ReplayGaps(grpc::ServerContext* context, const pb::ReplayGapsRequest* request,
                           pb::CommandResponse* response) override;
+  grpc::Status SetThrottle(grpc::ServerContext* context, const pb::SetThrottleRequest* request,
+                           pb::CommandResponse* response) override;
+  grpc::Status Reload(grpc::ServerContext* context, const pb::ReloadRequest* request,
+                      pb::CommandResponse* response) override;
   grpc::Status Failover(grpc::ServerContext* context, const pb::FailoverRequest* request,
                         pb::EndReport* response) override;
   grpc::Status Promote(grpc::ServerContext* context, const pb::PromoteRequest* request,
@@ -59,10 +63,6 @@ class AdminService final : public pb::Admin::Service {
                              pb::ListConsumersResponse* response) override;
   grpc::Status SyncConsumers(grpc::ServerContext* context, const pb::SyncConsumersRequest* request,
                              pb::ListConsumersResponse* response) override;
-  grpc::Status SetThrottle(grpc::ServerContext* context, const pb::SetThrottleRequest* request,
-                           pb::CommandResponse* response) override;
-  grpc::Status Reload(grpc::ServerContext* context, const pb::ReloadRequest* request,
-                      pb::CommandResponse* response) override;
 
  private:
   // OK, or UNAUTHENTICATED.

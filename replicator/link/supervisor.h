@@ -66,11 +66,11 @@ class Supervisor final : public Commands {
   base::Result<CommandOutcome> reset(base::PartitionKey key, std::uint64_t up_offset, std::string actor,
                                      bool dry_run) override;
   base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) override;
-  base::Result<EndReport> end_link(EndRequest request) override;
   base::Result<CommandOutcome> set_throttle(std::string glob, Rate rate, std::string actor, bool dry_run) override;
   base::Result<CommandOutcome> reload(std::string actor, bool dry_run) override;
   // Any thread; says in the log what came of it.
   void request_reload(std::string actor);
+  base::Result<EndReport> end_link(EndRequest request) override;
   base::Result<std::vector<state::GapRow>> gaps() override;
   base::Result<std::vector<state::EventRow>> events(std::size_t newest) override;
   base::Result<state::Translation> translate(base::PartitionKey key, state::Side from, std::uint64_t offset) override;
@@ -94,12 +94,6 @@ class Supervisor final : public Commands {
     std::map<std::string, std::unique_ptr<StreamWatcher>> streams;
     base::TimePoint answered_at{};  // by watch_end()
   };
-  struct Sample {
-    base::TimePoint at;
-    std::uint64_t messages = 0, bytes = 0;
-    std::optional<std::uint64_t> upstream_end;  // as seen at upstream_at, µs
-    std::uint64_t upstream_at = 0;
-  };
   struct Slot {
     std::unique_ptr<IggySource> source;
     std::unique_ptr<IggySink> sink;
@@ -107,8 +101,13 @@ class Supervisor final : public Commands {
     std::optional<UpstreamOffset> upstream_offset;  // copy.upstream_commit
     std::optional<std::uint64_t> target;            // until_caught_up: upstream end when first seen
     bool reached = false;                           // ... and it was there when the run decided to end
-    std::deque<Sample> samples;                     // of the last seconds, for rates
     bool leaving = false, ended = false;            // the rules want it no more; its pipeline has ended
+  };
+  struct Sample {
+    base::TimePoint at;
+    std::uint64_t messages = 0, bytes = 0;
+    std::optional<std::uint64_t> upstream_end;  // as seen at upstream_at, µs
+    std::uint64_t upstream_at = 0;
   };
 
   // supervisor.cc
@@ -153,7 +152,7 @@ class Supervisor final : public Commands {
   // supervisor_status.cc
   base::Task<void> publish_loop();
   void publish();
-  void add_rates(std::deque<Sample>& samples, PartitionStatus& status);
+  void add_rates(PartitionStatus& status);
   void log_progress(const LinkStatus& status);
   bool reached(const Slot& slot, const PartitionStatus& status) const;
   bool everything_caught_up();
@@ -222,6 +221,7 @@ class Supervisor final : public Commands {
   std::shared_ptr<const Ledger> ledger_;  // as last read
   Topology topology_;
   bool reconciled_ = false;
+  std::map<base::PartitionKey, std::deque<Sample>> samples_;
   std::map<base::PartitionKey, double> upstream_rates_;
   base::TimePoint progress_logged_at_{};
   std::string logged_store_error_;

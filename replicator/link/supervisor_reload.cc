@@ -288,9 +288,10 @@ base::Task<void> Supervisor::retire(base::PartitionKey key) {
     auto wait = base::wait_until(clock_, stop_, clock_.now() + std::chrono::seconds(1));
     co_await std::move(wait);
   }
-  if (stop_.is_set()) co_return;
+  if (stop_.is_set() || state_ == "draining") co_return;  // others walk over the slots now
   spdlog::info("[{}] left out by the rules from here on; committed up to {}", key.to_string(),
                slot->second.pipeline->status().committed);
+  samples_.erase(key);
   left_.push_back(slots_.extract(slot));
   reconcile_now_.set();
 }

@@ -77,7 +77,7 @@ void Supervisor::publish() {
   status->partitions.reserve(slots_.size());
   for (auto& [key, slot] : slots_) {
     PartitionStatus partition = slot.pipeline->status();
-    add_rates(slot.samples, partition);
+    add_rates(partition);
     if (slot.upstream_offset) partition.pin = slot.upstream_offset->pin();
     status->partitions.push_back(std::move(partition));
   }
@@ -98,7 +98,8 @@ void Supervisor::publish() {
   board_.publish(std::move(status));
 }
 
-void Supervisor::add_rates(std::deque<Sample>& samples, PartitionStatus& status) {
+void Supervisor::add_rates(PartitionStatus& status) {
+  std::deque<Sample>& samples = samples_[status.key];
   samples.push_back({clock_.now(), status.counters.copied, status.counters.copied_bytes, status.lag.seen_end,
                      status.lag.observed_at});
   const base::TimePoint oldest = clock_.now() - kRateWindow;

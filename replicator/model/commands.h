@@ -11,9 +11,9 @@
 #include "base/result.h"
 #include "replicator/model/fault.h"
 #include "replicator/model/loss.h"
+#include "replicator/model/rate.h"
 #include "replicator/model/verify_report.h"
 #include "state/offset_map.h"
-#include "replicator/model/rate.h"
 #include "state/store.h"
 
 namespace replicator {
@@ -73,15 +73,15 @@ class Commands {
   // Sends messages again that were left out as invalid, after the present end of their partitions. `ids`: ledger rows;
   // empty = all that were skipped. Durable when it returns, carried out after.
   virtual base::Result<CommandOutcome> replay(std::vector<std::int64_t> ids, std::string actor, bool dry_run) = 0;
-  // The end of the link: it never writes downstream again, and run() ends. Further errors: kFenced (kPromote: not
-  // everything is copied, the upstream still moves, or both sides differ; nothing was changed).
-  virtual base::Result<EndReport> end_link(EndRequest request) = 0;
   // How fast may be read: of the link (empty glob), or of each topic that `glob` matches. Rate{} = no limit. Until the
   // next restart or reload.
   virtual base::Result<CommandOutcome> set_throttle(std::string glob, Rate rate, std::string actor, bool dry_run) = 0;
   // Reads the configuration again. `affected`: the keys that changed. kInvalidArgument: it has problems, nothing was
   // changed.
   virtual base::Result<CommandOutcome> reload(std::string actor, bool dry_run) = 0;
+  // The end of the link: it never writes downstream again, and run() ends. Further errors: kFenced (kPromote: not
+  // everything is copied, the upstream still moves, or both sides differ; nothing was changed).
+  virtual base::Result<EndReport> end_link(EndRequest request) = 0;
   virtual base::Result<std::vector<state::GapRow>> gaps() = 0;
   virtual base::Result<std::vector<state::EventRow>> events(std::size_t newest) = 0;
   virtual base::Result<state::Translation> translate(base::PartitionKey key, state::Side from,
