@@ -35,6 +35,23 @@ std::string admin_address_in(const std::string& log) {
 
 std::string milliseconds(base::Duration duration) { return fmt::format("{}ms", duration.count() / 1000); }
 
+replicator::Loss loss_in(const pb::EndReport& report) {
+  replicator::Loss loss;
+  loss.partitions = report.loss().partitions();
+  loss.unknown = report.loss().unknown_partitions();
+  loss.messages = report.loss().messages();
+  loss.unseen = report.loss().unseen_messages();
+  if (report.loss().has_age_micros()) loss.micros = report.loss().age_micros();
+  const auto micros = [](const google::protobuf::Timestamp& time) {
+    return static_cast<std::uint64_t>(time.seconds()) * 1'000'000 + static_cast<std::uint64_t>(time.nanos()) / 1000;
+  };
+  if (report.loss().has_known_at()) loss.known_at = micros(report.loss().known_at());
+  loss.taken_at = micros(report.loss().taken_at());
+  loss.worst_partition = report.loss().worst_partition();
+  loss.worst_messages = report.loss().worst_messages();
+  return loss;
+}
+
 }  // namespace
 
 DrillLinkProcess::DrillLinkProcess(const replicator::Config& config, std::string folder)
@@ -112,29 +129,16 @@ base::Result<pb::EndReport> DrillLinkProcess::ask(bool dry_run) {
 base::Result<replicator::Loss> DrillLinkProcess::predict() {
   auto report = ask(true);
   if (!report) return std::move(report).error();
-  replicator::Loss loss;
-  loss.partitions = report->loss().partitions();
-  loss.unknown = report->loss().unknown_partitions();
-  loss.messages = report->loss().messages();
-  loss.unseen = report->loss().unseen_messages();
-  if (report->loss().has_age_micros()) loss.micros = report->loss().age_micros();
-  const auto micros = [](const google::protobuf::Timestamp& time) {
-    return static_cast<std::uint64_t>(time.seconds()) * 1'000'000 + static_cast<std::uint64_t>(time.nanos()) / 1000;
-  };
-  if (report->loss().has_known_at()) loss.known_at = micros(report->loss().known_at());
-  loss.taken_at = micros(report->loss().taken_at());
-  loss.worst_partition = report->loss().worst_partition();
-  loss.worst_messages = report->loss().worst_messages();
-  return loss;
+  return loss_in(*report);
 }
 
-base::Status DrillLinkProcess::fail_over() {
+base::Result<replicator::Loss> DrillLinkProcess::fail_over() {
   auto report = ask(false);
   if (!report) return std::move(report).error();
   if (!report->undone().empty()) {
     return base::Error(base::ErrorCode::kUncertain, "failover", "", report->undone(0));
   }
-  return base::ok();
+  return loss_in(*report);
 }
 
 base::Result<std::uint64_t> DrillLinkProcess::fail_back(bool rebuild) {

@@ -27,7 +27,7 @@ class DrillLinkProcess final : public replicator::DrillLink {
                      const std::vector<std::string>& consumers) override;
   bool upstream_is_gone() override;
   base::Result<replicator::Loss> predict() override;
-  base::Status fail_over() override;
+  base::Result<replicator::Loss> fail_over() override;
   base::Result<std::uint64_t> fail_back(bool rebuild) override;
   void stop() override;
 

@@ -10,7 +10,7 @@ import harness
 from harness import REPLICATE, wait_until
 from steps import create_topic, manage, pair, write
 
-FAST = ["--load-for", "2.5", "--after-for", "1", "--rate", "1500", "--consumer-interval", "500ms"]
+FAST = ["--load-for", "2.5", "--after-for", "1", "--rate", "500", "--consumer-interval", "500ms"]
 BATCH = 10
 
 
@@ -49,11 +49,11 @@ def test_killed_process(lab, source, target, seed):
     upstream, downstream = brokers(lab, source, target)
     report = drill(lab, upstream, downstream, "--kill-pid", str(upstream.child.pid), "--seed", str(seed))
     journal = journal_of(report)
-    assert len(journal) == len(set(journal)) and len(journal) > int(report["acknowledged"]) > 500
-    lost, predicted = int(report["rpo_messages"]), int(report["predicted"]["messages"])
+    assert len(journal) == len(set(journal)) and len(journal) > int(report["acknowledged"]) > 300
+    lost, predicted = int(report["rpo_messages"]), int(report["stated"]["messages"])
     assert report["predicted"]["unknown_partitions"] == 0
     # At the default poll_interval: what the upstream took since the last look is estimated.
-    predicted += int(report["predicted"]["unseen_messages"])
+    predicted += int(report["stated"]["unseen_messages"])
     assert int(report["prediction_error"]) == predicted - lost
     assert abs(predicted - lost) <= BATCH, report
     assert {each["position"] for each in report["consumers"]} == {"stored"}, report
@@ -85,20 +85,26 @@ def test_the_way_back_lists_what_the_journal_lost(lab, mode, source, target):
     def bring_back():
         wait_until("the drill asks for the upstream", asked.exists, 60)
         upstream.wait(10)
-        upstream.start()
+        upstream.start()  # it lives as long as this thread
         done.touch()
+        over.wait(120)
 
+    over = threading.Event()
     helper = threading.Thread(target=bring_back)
     helper.start()
     kill = ["--kill-pid", str(upstream.child.pid), "--failback", mode, "--restart-command", restart]
-    report = drill(lab, upstream, downstream, *kill)
-    helper.join()
+    try:
+        report = drill(lab, upstream, downstream, *kill)
+        gone = [not streams_of(broker, report) for broker in (upstream, downstream)]
+    finally:
+        over.set()
+        helper.join()
     back = report["failback"]
     assert back["mode"] == mode and back["orphans"] == back["expected"], report
     # What the upstream had acknowledged and saved; what it took and never answered may be there as well.
     assert int(back["orphans"]) <= int(report["rpo_messages"]) + 4 * BATCH, report
     assert back["missing"] == "0" and back["duplicates"] == "0" and not report.get("left"), report
-    assert not streams_of(upstream, report) and not streams_of(downstream, report)
+    assert gone == [True, True]
 
 
 def test_predictions_hold_against_heartbeats(lab):

@@ -74,7 +74,8 @@ pb::DrillReport to_proto(const replicator::DrillReport& report, const Flags& fla
   }
   out.set_detected_by(report.detected_by);
   *out.mutable_predicted() = replicator::to_proto(report.predicted);
-  out.set_prediction_error(static_cast<std::int64_t>(report.predicted.messages + report.predicted.unseen) -
+  *out.mutable_stated() = replicator::to_proto(report.stated);
+  out.set_prediction_error(static_cast<std::int64_t>(report.stated.messages + report.stated.unseen) -
                            static_cast<std::int64_t>(verdict.lost));
   out.set_lost_after(verdict.lost_after);
   out.set_uncertain_arrived(verdict.uncertain_arrived);
@@ -132,14 +133,13 @@ std::string drill_view(const pb::DrillReport& report) {
                                : fmt::format(", the newest {:.3f} s; worst {}: {}", seconds(report.rpo_micros()),
                                              report.worst_partition(), format_count(report.worst_messages()))),
                "     ", "");
-  text +=
-      wrap(fmt::format("     predicted {} that were seen and {} since the last look{}, {:+d} off",
-                       format_count(report.predicted().messages()), format_count(report.predicted().unseen_messages()),
-                       report.predicted().unknown_partitions() > 0
-                           ? fmt::format(" and {} partitions unknown", report.predicted().unknown_partitions())
-                           : std::string(),
-                       report.prediction_error()),
-           "     ", "     ");
+  text += wrap(fmt::format("     the failover said {} that were seen and {} since the last look{}, {:+d} off",
+                           format_count(report.stated().messages()), format_count(report.stated().unseen_messages()),
+                           report.stated().unknown_partitions() > 0
+                               ? fmt::format(" and {} partitions unknown", report.stated().unknown_partitions())
+                               : std::string(),
+                           report.prediction_error()),
+               "     ", "     ");
   text += fmt::format("RTO  {:.3f} s, noticed first by the {}\n", seconds(report.rto_micros()), report.detected_by());
   for (const auto& phase : report.phases())
     text += fmt::format("     {:<14} {:>8.3f} s\n", phase.name(), seconds(phase.micros()));

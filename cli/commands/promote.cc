@@ -84,10 +84,9 @@ void add_promote(CLI::App& app, Session& session) {
   verb->footer(
       "Refuses while the upstream grows, a message is left to copy, or both sides\n"
       "differ (compared from where they were last found equal), so nothing is lost.\n"
-      "Stored offsets of consumers are moved. A right that was taken stays taken when the end is refused: it was "
-      "asked\n"
-      "for. Rights to manage streams and topics imply sending, and go as well; they\n"
-      "are listed, and stand in `events`.\n\n"
+      "Stored offsets of consumers are moved. A right that was taken stays taken when\n"
+      "the end is refused: it was asked for. Rights to manage streams and topics imply\n"
+      "sending, and go as well; they are listed, and stand in `events`.\n\n"
       "Exit code: 0 done; 1 refused, not confirmed, or something is not recorded yet;\n"
       "2 usage; 3 no link answers.\n\n"
       "Examples:\n"

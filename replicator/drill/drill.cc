@@ -336,7 +336,9 @@ base::Status Drill::fail_over_and_move() {
   if (!predicted) return std::move(predicted).error();
   report_.predicted = std::move(*predicted);
   phase("predict");
-  RETURN_IF_ERROR(link_.fail_over());
+  auto stated = link_.fail_over();
+  if (!stated) return std::move(stated).error();
+  report_.stated = std::move(*stated);
   phase("fail over");
   // Consumers before producers: one that had read what is lost stands ahead of the new primary's end, and goes back to
   // it while that end is still the link's.
@@ -401,12 +403,14 @@ base::Status Drill::way_back() {
   RETURN_IF_ERROR(options_.restart());
   iggy::Client& downstream = stage_.client(config_.downstream_url);
   iggy::Client& old_primary = stage_.client(config_.upstream_url);
-  base::Status connected;
-  RETURN_IF_ERROR(wait("the old primary did not come back", [&] {
+  base::Status connected = base::ok();
+  const base::Status came = wait("the old primary did not come back", [&] {
     auto attempt = stage_.on(old_primary.connect());
     connected = attempt ? base::ok() : base::Status(std::move(attempt).error());
     return connected.has_value();
-  }));
+  });
+  RETURN_IF_ERROR(connected);
+  RETURN_IF_ERROR(came);
   auto there = stage_.on(downstream.connect());
   if (!there) return std::move(there).error();
   auto before = stage_.on(read_drill(old_primary, load_));
@@ -496,7 +500,9 @@ std::vector<std::string> cleanup_drill(const Config& config, const std::string& 
     iggy::Client& client = stage.client(url);
     for (const std::string& stream : its) {
       auto deleted = stage.on(delete_stream(client, stream));
-      if (!deleted) left.push_back(fmt::format("{} stream {}: {}", side, stream, deleted.error().to_string()));
+      if (deleted) continue;
+      left.push_back(fmt::format("{} stream {}: {}", side, stream, deleted.error().to_string()));
+      break;  // a side that is gone is said once
     }
   }
   return left;

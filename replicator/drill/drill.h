@@ -34,7 +34,7 @@ class DrillLink {
                              const std::vector<std::string>& consumers) = 0;
   virtual bool upstream_is_gone() = 0;  // the link says that the upstream does not answer
   virtual base::Result<Loss> predict() = 0;
-  virtual base::Status fail_over() = 0;  // ok: both records are durable
+  virtual base::Result<Loss> fail_over() = 0;  // ok: both records are durable; what it says is missing downstream
   // The old primary is back: makes the state file of the reverse link and runs it. How many orphans were listed.
   virtual base::Result<std::uint64_t> fail_back(bool rebuild) = 0;
   virtual void stop() = 0;  // nothing is copied any more; also when it was never started
@@ -70,7 +70,8 @@ struct DrillFailback {
 struct DrillReport {
   std::string id;
   DrillVerdict verdict;
-  Loss predicted;                  // by the link, before the failover
+  Loss predicted;                  // by the link, before the failover, which still copies what it had read
+  Loss stated;                     // by the failover: of this, nothing comes any more
   std::vector<DrillPhase> phases;  // RTO is their sum
   std::uint64_t rto_micros = 0;
   std::string detected_by;  // "writer", "link"
