@@ -98,7 +98,7 @@ class Resync {
   // resync_adopt.cc: what is downstream is taken as it is.
   Step recreated(std::string detail);
   Step adopt_end();
-  base::Task<base::Result<std::uint64_t>> end_of_others();
+  base::Task<base::Result<std::optional<std::uint64_t>>> end_of_others();
   Step adopt_copy(std::string detail);
   struct Found {  // where the newest downstream messages stand upstream
     std::vector<state::RangeRow> ranges;

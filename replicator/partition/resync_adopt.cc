@@ -28,13 +28,18 @@ Resync::Step Resync::recreated(std::string detail) {
 }
 
 // Where our own newest send stands, when it landed after the downstream was rewritten: the next look adopts it from
-// there. Otherwise the present end.
-base::Task<base::Result<std::uint64_t>> Resync::end_of_others() {
-  if (up_.end <= next_.watermark) co_return down_.end;
+// there. Otherwise the present end. Nothing while either side does not give what it says that it has.
+base::Task<base::Result<std::optional<std::uint64_t>>> Resync::end_of_others() {
+  using End = std::optional<std::uint64_t>;
+  // What was sent last is not known any more; an upstream that ends here may be a node with an old end.
+  if (up_.end <= next_.watermark) {
+    if (down_.messages_count > 0 && !persists("upstream ends where copying goes on")) co_return End();
+    co_return End(down_.end);
+  }
   auto looking = look(source_, next_.watermark);
   auto next = co_await std::move(looking);
   CO_RETURN_IF_ERROR(next);
-  if (next->batch.empty()) co_return down_.end;
+  if (next->batch.empty()) co_return End();
   const base::Digest wanted = base::digest_of(next->record());
   std::uint64_t from = down_.end > kSearchMessages ? down_.end - kSearchMessages : 0;
   while (from < down_.end) {
@@ -42,13 +47,16 @@ base::Task<base::Result<std::uint64_t>> Resync::end_of_others() {
     auto polled = co_await std::move(read_call);
     CO_RETURN_IF_ERROR(polled);
     learn(polled->batch);
-    if (polled->batch.empty()) break;
+    if (polled->batch.empty()) {
+      if (down_.messages_count > 0) co_return End();
+      break;
+    }
     for (const base::Record& record : polled->batch.records) {
-      if (base::digest_of(record) == wanted) co_return record.offset;
+      if (base::digest_of(record) == wanted) co_return End(record.offset);
     }
     from = polled->batch.records.back().offset + 1;
   }
-  co_return down_.end;
+  co_return End(down_.end);
 }
 
 // Goes on with the next message not yet copied, after the present end. What was copied before is named in the ledger:
@@ -57,8 +65,14 @@ Resync::Step Resync::adopt_end() {
   auto end_call = end_of_others();
   auto end = co_await std::move(end_call);
   CO_RETURN_IF_ERROR(end);
+  if (!*end) {
+    co_return ResyncOutcome(
+        Behind{fmt::format("whether a send of ours stands in the downstream can't be told yet: upstream ends at {}, "
+                           "downstream at {}",
+                           up_.end, down_.end)});
+  }
   next_.incarnation = durable_.incarnation + 1;
-  next_.down_end = *end;
+  next_.down_end = **end;
   if (durable_.anchor || durable_.counters.copied > 0) {
     gaps_.push_back(gap(0, next_.watermark, "downstream_recreated",
                         fmt::format("copied before the downstream was rewritten; not looked for below offset {} there",

@@ -222,12 +222,19 @@ Resync::Step Resync::step_back() {
     down_end = down_offset + 1;
     anchor = state::Anchor{up_offset, down_offset, down.record().id, digest};
   }
-  if (!anchor && durable_.incarnation > 1) {
+  const std::uint64_t begin = ranges->empty() ? durable_.down_end : ranges->front().down_begin;
+  if (!anchor && down_.end < begin) {
     // Below this run of the map stands another one, of before a reset or restart: what is missing there is not known.
-    const std::uint64_t begin = ranges->empty() ? durable_.down_end : ranges->front().down_begin;
-    if (down_.end < begin) {
+    if (durable_.incarnation > 1) {
       auto step = recreated(
           fmt::format("downstream ends at {}, below {} where the last reset or restart began", down_.end, begin));
+      co_return co_await std::move(step);
+    }
+    // Whatever stands there came after everything was gone, and perhaps from us: a send of later messages that met a
+    // purge. Going on behind it would put older ones after them.
+    if (down_.messages_count > 0) {
+      auto step = recreated(fmt::format("downstream holds {} messages and ends at {}, below {} where copying began",
+                                        down_.messages_count, down_.end, begin));
       co_return co_await std::move(step);
     }
   }

@@ -471,6 +471,21 @@ TEST(Resync, AReservationThatWasJumpedOverIsNoLossWhereNothingCanHaveExpiredYet)
   EXPECT_EQ(c.link.gaps().at(0).cause, "unknown");  // nothing older is kept that would tell
 }
 
+// Seed 60 of sim_test: the clock was set back, and retention was ruled out by it.
+TEST(Resync, AClockThatWasSetBackRulesOutNoRetention) {
+  Case c;
+  c.copied(5);
+  c.link.up.at(0).has_retention = true;
+  c.link.up.at(0).expiry_micros = 30'000'000;
+  c.row->caught_up_at = c.link.clock.wall_micros();
+  c.link.up.produce(0, 5);
+  c.link.up.expire(0, 8);
+  c.link.clock.step_wall(-std::chrono::minutes(45));
+  c.link.pass(std::chrono::minutes(1));
+  const auto outcome = c.settle();
+  EXPECT_EQ(fault(outcome), FaultKind::kRetention) << text(outcome);
+}
+
 TEST(Resync, AnUpstreamThatGrowsSlowlyBelowWhatWasCopiedIsRewoundAlsoWhenNothingCanBeCompared) {
   Case c;
   c.copied(50);
@@ -899,6 +914,35 @@ TEST(Resync, DownstreamThatHoldsOtherMessagesIsAFault) {
   EXPECT_EQ(c.row->watermark, 0U);
   EXPECT_EQ(c.row->down_end, 9U);
   EXPECT_EQ(c.row->generation, 2U) << "an exit is carried out once";
+}
+
+// Seed 1066 of pipeline_sim_test: everything was lost and copied again from offset 1000 on, then a purge came between a
+// look and a send; older messages were sent behind the newer one that had landed.
+TEST(Resync, ASendThatLandsInAPurgedCopyIsNotFollowedByOlderOnes) {
+  Case c;
+  c.link.down.at(0).next = 1000;
+  c.copied(5);
+  c.link.up.produce(0, 1);
+  c.link.down.purge(0);
+  c.sent(5, 1);
+  const auto outcome = c.settle();
+  ASSERT_EQ(fault(outcome), FaultKind::kDownstreamRecreated) << text(outcome);
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kDownstreamRecreated, Exit::kAdopt))));
+  EXPECT_EQ(c.link.row()->watermark, 6U) << "the send that landed is ours";
+  EXPECT_EQ(c.link.row()->down_end, 1U);
+}
+
+TEST(Resync, AdoptLooksForOurOwnSendAlsoWhileTheUpstreamShowsAnOldEnd) {
+  Case c;
+  c.copied(5);
+  c.link.down.purge(0);
+  c.link.up.produce(0, 3);
+  c.sent(5, 3);
+  ASSERT_EQ(fault(c.settle()), FaultKind::kDownstreamRecreated);
+  c.link.up.answer_old_end(0, 5, std::chrono::seconds(2));
+  EXPECT_TRUE(ready(c.settle(Case::decide(FaultKind::kDownstreamRecreated, Exit::kAdopt))));
+  EXPECT_EQ(c.link.row()->watermark, 8U);
+  EXPECT_EQ(c.link.row()->down_end, 3U);
 }
 
 TEST(Resync, RecreatedDownstreamIsAFaultAfterAWhile) {

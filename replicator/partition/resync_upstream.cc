@@ -227,7 +227,9 @@ Resync::Step Resync::check_watermark() {
 bool Resync::retention_possible() const {
   if (!up_.has_retention) return false;
   if (up_.max_bytes != 0 || up_.expiry_micros == 0 || durable_.caught_up_at == 0) return true;
-  return clock_.wall_micros() >= durable_.caught_up_at + up_.expiry_micros;
+  const std::uint64_t now = clock_.wall_micros();
+  // A clock that was set back since does not tell how long ago that was.
+  return now < durable_.caught_up_at || now >= durable_.caught_up_at + up_.expiry_micros;
 }
 
 // Nothing is kept between the watermark and `next_readable`. Why?

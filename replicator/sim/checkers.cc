@@ -98,6 +98,17 @@ void check_messages(const Pair& pair, std::uint64_t end, const char* checker, bo
   }
 }
 
+// What is committed is as durable downstream as was promised.
+void check_ack(const Pair& pair) {
+  const Happened& happened = pair.happened;
+  if (pair.world.config.ack == Ack::kMemory || pair.row.durability != to_string(pair.world.config.ack)) return;
+  if (happened.down_recreated || happened.down_expired) return;
+  if (pair.row.down_end > pair.copy.saved) {
+    pair.fail("acknowledgment", fmt::format("committed up to downstream offset {}, a crash leaves only {}",
+                                            pair.row.down_end, pair.copy.saved));
+  }
+}
+
 void check_map(const Pair& pair) {
   const auto ranges = pair.world.machine().file().ranges(pair.key, pair.row.incarnation);
   if (!ranges) return pair.fail("state file", "can't be read");
@@ -124,7 +135,7 @@ void check_bounds(World& world) {
     if (!machine->runs()) continue;
     const auto status = machine->status();
     // A poll's reply may be larger than what was reserved for it: sizes are learned (partition_reader.cc).
-    const std::uint64_t most = status->budget_bytes + status->partitions.size() * 16'384;
+    const std::uint64_t most = status->budget_bytes + status->partitions.size() * (16'384 + 8 * world.largest_message);
     if (status->budget_used_bytes > most) {
       world.fail("bounds", fmt::format("{} bytes are queued, {} are allowed", status->budget_used_bytes, most));
     }
@@ -145,11 +156,14 @@ void check_running(World& world) {
   check_bounds(world);
   if (!world.machine().runs() || !world.dice.chance(30)) return;
   for (const auto& [key, happened] : world.happened) {
+    const auto pair = pair_of(world, key);
+    if (!pair) continue;
+    check_ack(*pair);
     if (happened.down_lost || happened.down_recreated || happened.up_lost || happened.up_purged ||
         happened.up_recreated || happened.dropped) {
       continue;  // what is missing may not have been discovered yet
     }
-    if (const auto pair = pair_of(world, key)) check_messages(*pair, pair->row.watermark, "watermark", false);
+    check_messages(*pair, pair->row.watermark, "watermark", false);
   }
 }
 
@@ -164,7 +178,7 @@ void check_end(World& world) {
     }
     check_messages(*pair, ~0ULL, "silent loss", true);
     check_map(*pair);
-    if (!world.quiet) continue;
+    if (!world.quiet || happened.too_large) continue;
     if (pair->row.counters.duplicates > 0 || pair->row.counters.errors > 0 || pair->row.fault.active() ||
         !pair->gaps.empty()) {
       pair->fail("false alarm",

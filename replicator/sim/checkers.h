@@ -3,6 +3,7 @@
 //   silent loss      a message that the upstream still holds, and that no ledger row names, is downstream
 //   duplicate        copies beyond the first are counted in the row (own_duplicate), or an operator asked for them
 //   order            first copies stand in the upstream's order
+//   acknowledgment   what is committed survives downstream what `ack` promises
 //   watermark        nothing below it is missing downstream, unless the downstream lost it
 //   offset map       what it says is equal on both sides is equal
 //   false cause      a fault names what was really done to that partition (faults.h); none where nothing was done

@@ -61,7 +61,7 @@ std::string_view to_string(Trouble trouble) {
 Client::Client(asio::io_context& io, base::Clock& clock, Cluster& cluster, Weather& weather,
                iggy::ClientOptions options, std::uint64_t seed)
     : io_(io), clock_(clock), cluster_(cluster), weather_(weather), options_(std::move(options)), dice_(seed) {
-  identity_ = {cluster.dialect(), cluster.is_legacy() ? "0.8.0" : "0.9.0", {cluster.name(), 8090}};
+  identity_ = {cluster.dialect(), cluster.is_legacy() ? "0.8.0" : "0.9.0", {cluster.name(), 8090}, "user"};
 }
 
 Client::~Client() { end_all(); }
@@ -135,6 +135,7 @@ base::Task<bool> Client::exchange(SessionPtr session, Planned plan, bool is_writ
         waiting->over.set();
       });
     };
+    weather_.lands_until = std::max(weather_.lands_until, cluster_.now() + plan.delay);
     cluster_.agenda().in(latency() + plan.delay, at_server);
   }
   under_way_.insert(under_way);

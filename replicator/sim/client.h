@@ -45,6 +45,7 @@ struct Weather {
   std::uint64_t latency_low = 100, latency_high = 2000;  // one way, µs
   std::uint64_t lost_in_cuts = 30;                       // percent of written requests that a cut takes along
   bool leaks = false;                                    // cut connections stay in the client list for ever
+  base::TimePoint lands_until{};                         // when the last abandoned or slow request is carried out
   std::uint64_t double_sends = 0;                        // two unresolved ones to one partition: never
 };
 

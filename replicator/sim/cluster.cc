@@ -6,6 +6,7 @@
 
 #include "base/digest.h"
 #include "iggy/codec/status.h"
+#include "replicator/topics/durability.h"
 
 namespace replicator::sim {
 
@@ -75,14 +76,21 @@ Topic& Cluster::create(const base::TopicName& name, std::uint32_t partitions, ig
   topic.created_at = wall();
   topic.settings = std::move(settings);
   const std::uint64_t segment = dice_.between(5, 80);
-  for (std::uint32_t i = 0; i < partitions; ++i) topic.partitions.push_back(fresh_log(wall() + 5, segment));
+  const bool persists = is_persisted(describe(name.topic, topic));
+  for (std::uint32_t i = 0; i < partitions; ++i) {
+    topic.partitions.push_back(fresh_log(wall() + 5, segment));
+    topic.partitions.back().persisted = persists;
+  }
   note("create", partitions);
   return topics.insert_or_assign(name, std::move(topic)).first->second;
 }
 
 void Cluster::grow(const base::TopicName& name, std::uint32_t count) {
   Topic& topic = topics.at(name);
-  for (; count > 0; --count) topic.partitions.push_back(fresh_log(wall(), topic.partitions.front().segment));
+  for (; count > 0; --count) {
+    topic.partitions.push_back(fresh_log(wall(), topic.partitions.front().segment));
+    topic.partitions.back().persisted = topic.partitions.front().persisted;
+  }
   note("grow", topic.partitions.size());
 }
 
@@ -251,7 +259,11 @@ base::Result<iggy::Reply> Cluster::execute(const iggy::Request& request) {
   const std::string operation(iggy::name_of(request));
   if (const auto* asked = std::get_if<iggy::PollMessages>(&request)) return poll(*asked);
   if (std::holds_alternative<iggy::Ping>(request)) return iggy::Reply(iggy::Done{});
-  if (std::holds_alternative<iggy::DescribeOptions>(request)) return iggy::Reply(iggy::OptionDescriptions{});
+  if (std::holds_alternative<iggy::DescribeOptions>(request)) {
+    iggy::OptionDescriptions known;
+    if (flavour_ == Flavour::kVsrReserving) known.options.emplace_back().key = kDurability;
+    return iggy::Reply(std::move(known));
+  }
   if (const auto* asked = std::get_if<iggy::GetTopic>(&request)) {
     const Topic* topic = topic_of(asked->stream, asked->topic);
     if (topic == nullptr) return iggy::Reply(iggy::NotThere{});

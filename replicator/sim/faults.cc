@@ -80,7 +80,7 @@ void strike_reads(World& world, Weather& weather, bool legacy) {
   if (trouble == Trouble::kEmpty && legacy) return;  // 0.8 gives what it has
   const std::uint32_t status = trouble == Trouble::kRefuse ? any_status(world) : 0;
   if (trouble == Trouble::kRefuse) {
-    world.touch_all([](Happened& happened, const auto&) { happened.refused = true; });
+    world.touch_everybody([](Happened& happened) { happened.refused = true; });
   }
   weather.reads.push_back({trouble, trouble == Trouble::kSlow ? up_to(world, 40s) : 0s, status});
 }
@@ -92,7 +92,7 @@ void strike_rights(World& world) {
   const Right right = world.dice.of(kRights);
   cluster.denied.insert(right);
   // Without read_servers two equal tail reads must do.
-  world.touch_all([&](Happened& happened, const auto&) {
+  world.touch_everybody([&](Happened& happened) {
     happened.refused = true;
     if (right == Right::kReadServers) happened.late = true;
   });
@@ -158,16 +158,21 @@ void grow(World& world, bool new_topic) {
   if (new_topic) {
     const base::TopicName name{"orders", fmt::format("late{}", world.up.topics.size())};
     if (world.up.topics.size() > 3) return;
+    const bool again = world.up.topics.contains(name);  // deleted and made anew at once
     world.up.create(name, 1 + static_cast<std::uint32_t>(world.dice.below(2)));
-    for (std::uint32_t i = 0; i < world.up.topics.at(name).partitions.size(); ++i)
-      world.happened[{name, i}].grown = true;
+    for (std::uint32_t i = 0; i < world.up.topics.at(name).partitions.size(); ++i) world.appear({name, i});
+    if (again) {
+      world.touch_all([&](Happened& happened, const base::PartitionKey& each) {
+        if (each.topic == name) happened.up_recreated = true;
+      });
+    }
     return;
   }
   const base::PartitionKey key = world.any_partition();
   const auto topic = world.up.topics.find(key.topic);
   if (topic == world.up.topics.end() || topic->second.partitions.size() > 3) return;
   world.up.grow(key.topic, 1);
-  world.happened[{key.topic, static_cast<std::uint32_t>(topic->second.partitions.size() - 1)}].grown = true;
+  world.appear({key.topic, static_cast<std::uint32_t>(topic->second.partitions.size() - 1)});
 }
 
 void second_appliance(World& world) {
@@ -182,13 +187,13 @@ void second_appliance(World& world) {
     if (ignored) std::filesystem::remove(machine.path() + suffix, ignored);
   }
   // What one of them has under way when the other takes over lands when it lands.
-  world.touch_all([](Happened& happened, const auto&) { happened.late = true; });
+  world.touch_everybody([](Happened& happened) { happened.late = true; });
   world.say("second appliance: " + machine.start());
 }
 
 void freeze(World& world) {
   world.machine().stop_for(up_to(world, world.dice.chance(20) ? 90s : 10s));
-  world.touch_all([](Happened& happened, const auto&) { happened.silence = true; });
+  world.touch_everybody([](Happened& happened) { happened.silence = true; });
 }
 
 void state_file(World& world, bool lost) {
@@ -198,14 +203,14 @@ void state_file(World& world, bool lost) {
   if (lost) {
     machine.kill();
     for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(machine.path() + suffix, ignored);
-    world.touch_all([](Happened& happened, const auto&) { happened.new_file = true; });
+    world.touch_everybody([](Happened& happened) { happened.new_file = true; });
   } else if (std::filesystem::exists(kept + "state.db")) {  // an older copy comes back
     machine.kill();
     for (const char* suffix : {"", "-wal", "-shm"}) {
       std::filesystem::remove(machine.path() + suffix, ignored);
       std::filesystem::rename(kept + "state.db" + suffix, machine.path() + suffix, ignored);
     }
-    world.touch_all([](Happened& happened, const auto&) { happened.late = happened.new_file = true; });
+    world.touch_everybody([](Happened& happened) { happened.late = happened.new_file = true; });
   } else {
     std::filesystem::create_directory(kept, ignored);
     for (const char* suffix : {"", "-wal"}) {
@@ -221,7 +226,7 @@ void strike(World& world, Blow blow) {
   Happened& happened = world.happened[key];
   Cluster& side = world.dice.chance(50) ? world.up : world.down;
   const auto everywhere = [&world](bool Happened::* what) {
-    world.touch_all([what](Happened& each, const auto&) { each.*what = true; });
+    world.touch_everybody([what](Happened& each) { each.*what = true; });
   };
   world.count(std::string(to_string(blow)));
   world.say(fmt::format("{} ({})", to_string(blow), key.to_string()));
@@ -359,8 +364,9 @@ bool explains(const World& world, const Happened& h, FaultKind kind) {
       return h.silence;
     case FaultKind::kTargetFull:
     case FaultKind::kPermission:
-    case FaultKind::kInvalidRecord:
       return h.refused;
+    case FaultKind::kInvalidRecord:
+      return h.refused || h.too_large;
     default:
       return false;
   }

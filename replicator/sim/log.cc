@@ -66,6 +66,7 @@ std::uint64_t Log::append(std::vector<Message> messages, std::uint64_t wall) {
     kept.push_back(std::move(message));
   }
   sealed = false;
+  if (persisted) saved = next;
   return base;
 }
 

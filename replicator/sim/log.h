@@ -35,6 +35,7 @@ struct Log {
   std::vector<Message> gone;   // what retention took, for checkers
   std::uint64_t next = 0;      // next offset to give out
   std::uint64_t saved = 0;     // offsets below survive a crash
+  bool persisted = false;      // 0.9.0, by the topic's durability: saved before it is acknowledged
   bool sealed = false;         // the last segment, until the next append
   std::uint64_t segment = 50;  // messages
   bool shifted = false;        // created_at has made its move

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "iggy/codec/legacy.h"
 #include "replicator/sim/checkers.h"
 #include "replicator/sim/faults.h"
 
@@ -18,7 +19,8 @@ constexpr base::Duration kLagZeroWithin = 20min;  // of virtual time, after the 
 }
 
 World::World(std::uint64_t seed, bool verbose)
-    : dice(seed),
+    : apart_(~seed),
+      dice(seed),
       up(agenda_, static_cast<Flavour>(dice.below(3)), "up", dice.next()),
       down(agenda_, static_cast<Flavour>(dice.below(3)), "down", dice.next()),
       verbose_(verbose) {
@@ -73,14 +75,26 @@ void World::draw() {
     weather->latency_high = weather->latency_low + dice.below(15'000);
     weather->lost_in_cuts = dice.below(100);
   }
+  if (down.is_legacy() && apart_.chance(30)) config.ack = Ack::kFlush;
+  if (down.flavour() == Flavour::kVsrReserving && apart_.chance(30)) config.ack = Ack::kPersisted;
+  config.skip_invalid_records = apart_.chance(50);
+  if (apart_.chance(15)) {
+    for (std::size_t kind = 0; kind < kFaultKindCount; ++kind) {
+      const auto exits = info(static_cast<FaultKind>(kind)).exits;
+      const Exit exit = exits[apart_.below(exits.size())];
+      if (exit != Exit::kRetry && apart_.chance(50)) config.policies.emplace(static_cast<FaultKind>(kind), exit);
+    }
+  }
   auto rules = Rules::compile(config.topics, config.exclude, config.rename, config.marker);
   base::check(rules.has_value(), "the rules compile");
   rules_ = std::move(*rules);
   down.dedup_by_id = down.is_legacy() && dice.chance(20);
   if (down.is_legacy() && dice.chance(10)) down_weather.leaks = true;
   if (!up.is_legacy() && dice.chance(15)) zero_ids_ = 20;
+  if (down.is_legacy() && !up.is_legacy() && apart_.chance(20)) too_large_ = 1;
   if (dice.chance(15)) down.denied.insert(Right::kReadServers);
 
+  everybody_.late = down.denied.contains(Right::kReadServers) || down_weather.leaks;
   for (const char* name : {"events", "bills"}) {
     if (up.topics.size() == 1 && dice.chance(60)) break;
     iggy::TopicSettings settings;
@@ -89,7 +103,7 @@ void World::draw() {
     const base::TopicName topic{"orders", name};
     up.create(topic, static_cast<std::uint32_t>(dice.between(1, 3)), settings);
     for (std::uint32_t p = 0; p < up.topics.at(topic).partitions.size(); ++p) {
-      happened[{topic, p}].late = down.denied.contains(Right::kReadServers) || down_weather.leaks;
+      happened[{topic, p}] = everybody_;
       produce({topic, p}, dice.below(200), 200);
     }
   }
@@ -109,6 +123,16 @@ void World::touch_all(const std::function<void(Happened&, const base::PartitionK
   for (auto& [key, each] : happened) what(each, key);
 }
 
+void World::touch_everybody(const std::function<void(Happened&)>& what) {
+  for (auto& [key, each] : happened) what(each);
+  what(everybody_);
+}
+
+void World::appear(const base::PartitionKey& key) {
+  const auto [at, is_new] = happened.try_emplace(key, everybody_);
+  at->second.grown = true;
+}
+
 void World::produce(const base::PartitionKey& key, std::uint64_t count, std::uint64_t bytes_max) {
   if (up.find(key.topic, key.partition) == nullptr) return;
   std::vector<Message> messages;
@@ -119,7 +143,13 @@ void World::produce(const base::PartitionKey& key, std::uint64_t count, std::uin
     message.origin = clock_.wall_micros() - dice.below(1'000'000);
     message.body = fmt::format("{:08} {}", number, key.to_string());
     message.payload_length = static_cast<std::uint32_t>(message.body.size());
-    message.body.resize(message.body.size() + dice.below(bytes_max), '.');  // the rest is headers, never parsed
+    std::uint64_t rest = dice.below(bytes_max);  // headers, never parsed
+    if (too_large_ > 0 && apart_.chance(too_large_)) {
+      rest += iggy::legacy::kMaxHeaders + 1;
+      happened[key].too_large = true;
+    }
+    message.body.resize(message.body.size() + rest, '.');
+    largest_message = std::max(largest_message, message.body.size());
     messages.push_back(std::move(message));
   }
   up.append(key.topic, key.partition, std::move(messages));
@@ -143,6 +173,13 @@ void World::pass(base::Duration duration) {
   }
   clock_.move_to(until);
   for (auto& machine : machines) machine->move_to(until);
+}
+
+bool World::pass_until(base::Duration at_most, const std::function<bool()>& is_so) {
+  for (const base::TimePoint deadline = now() + at_most; !is_so(); pass(500ms)) {
+    if (now() >= deadline) return false;
+  }
+  return true;
 }
 
 // Until the start policy is durable, whatever was produced before may be left out by it.
@@ -174,8 +211,9 @@ std::string World::run() {
       each.up_expired = each.up_expired || (source != nullptr && !source->gone.empty());
       each.down_expired = each.down_expired || (copy != nullptr && !copy->gone.empty());
       const auto topic = down.topics.find(target(key.topic));
-      each.down_expires = each.down_expires ||
-                          (topic != down.topics.end() && topic->second.settings.message_expiry != iggy::kNeverExpire);
+      each.down_expires = each.down_expires || (topic != down.topics.end() &&
+                                                (topic->second.settings.message_expiry != iggy::kNeverExpire ||
+                                                 topic->second.settings.max_topic_size != iggy::kUnlimitedSize));
     }
     agenda_.in(cleaning, clean);
   };
@@ -206,7 +244,7 @@ std::string World::run() {
   for (auto& each : machines) {
     if (each->runs()) each->supervisor().request_stop();
   }
-  pass(30s);
+  (void)pass_until(30s, [this] { return !machines[0]->runs() && !machines[1]->runs(); });
   for (auto& each : machines) {
     if (problem.empty() && each->runs()) fail("stop", "the process does not end within its time");
   }
@@ -219,7 +257,7 @@ void World::restart_what_ended() {
   if (own.runs()) return;
   if (own.end() && own.end()->code() == base::ErrorCode::kFenced && machines[1 - active]->runs()) {
     say("fenced: " + own.end()->to_string());
-    touch_all([](Happened& each, const auto&) { each.new_file = true; });
+    touch_everybody([](Happened& each) { each.new_file = true; });
     active = 1 - active;  // the other one has taken over, with its own state file
     return;
   }
@@ -227,8 +265,31 @@ void World::restart_what_ended() {
   if (const std::string why = own.start(); !why.empty()) fail("start", why);
 }
 
+// What an exit leaves behind downstream, for the checkers.
+void World::note_exit(const base::PartitionKey& key, FaultKind kind, Exit exit) {
+  Happened& then = happened[key];
+  if (exit == Exit::kRestart || exit == Exit::kRecopy || exit == Exit::kAdopt) then.restarted = true;
+  if (kind == FaultKind::kUnverifiableTail || kind == FaultKind::kForeignWriter) then.unverified = true;
+}
+
+// Exits that were taken without a person stand in the events.
+void World::note_policies() {
+  if (config.policies.empty() || !machine().runs()) return;
+  const auto events = machine().file().events(500);
+  if (!events) return;
+  for (const state::EventRow& event : *events) {
+    if (event.kind != "resolve" || event.actor != "policy") continue;
+    const auto kind = fault_from_name(event.detail.substr(0, event.detail.find(' ')));
+    if (!kind || !config.policies.contains(*kind)) continue;
+    for (const auto& [key, each] : happened) {
+      if (key.to_string() == event.object) note_exit(key, *kind, config.policies.at(*kind));
+    }
+  }
+}
+
 void World::resolve_faults() {
   if (!machine().runs()) return;
+  note_policies();
   const auto status = machine().status();
   for (const PartitionStatus& partition : status->partitions) {
     const auto kind = partition.fault.active() ? fault_from_name(partition.fault.kind) : std::nullopt;
@@ -247,9 +308,7 @@ void World::resolve_faults() {
     if (!machine().runs()) return;
     auto resolved = call(machine(), machine().supervisor().do_resolve(partition.key, exit, "sim", false));
     if (!resolved || !*resolved) continue;
-    Happened& then = happened[partition.key];
-    if (exit != Exit::kRetry && exit != Exit::kAccept) then.restarted = true;
-    if (*kind == FaultKind::kUnverifiableTail || *kind == FaultKind::kForeignWriter) then.unverified = true;
+    note_exit(partition.key, *kind, exit);
   }
 }
 
@@ -274,7 +333,8 @@ void World::end_faults() {
     }
   }
   for (auto& each : machines) each->stop_for(0s), each->spare();
-  pass(60s);  // whatever lands late has landed
+  // Whatever lands late has landed.
+  pass(std::max({up_weather.lands_until, down_weather.lands_until, now()}) - now() + 2s);
   take_one_machine();
   for (auto& [key, each] : happened) produce(key, 3, 100);
 }
@@ -283,14 +343,14 @@ void World::end_faults() {
 void World::take_one_machine() {
   if (Machine& other = *machines[1 - active]; other.runs()) {
     other.supervisor().request_stop();
-    pass(30s);
+    (void)pass_until(30s, [&other] { return !other.runs(); });
   }
   for (int attempt = 0; attempt < 20 && problem.empty(); ++attempt) {
     if (!machine().runs()) {
       if (machine().end()) say(machine().host() + " ended: " + machine().end()->to_string());
       const bool fenced = machine().end() && machine().end()->code() == base::ErrorCode::kFenced;
       if (fenced && std::filesystem::exists(machines[1 - active]->path())) {
-        touch_all([](Happened& each, const auto&) { each.new_file = true; });
+        touch_everybody([](Happened& each) { each.new_file = true; });
         active = 1 - active;
       }
       if (fenced && attempt > 4) {  // no file is new enough: begin with none
@@ -300,8 +360,9 @@ void World::take_one_machine() {
       if (const std::string why = machine().start(); !why.empty()) return fail("start", why);
     }
     machine().faulty().fail(0, state::testing::Failing::kOnce);
-    pass(45s);
-    if (machine().runs() && machine().status()->state == "running") break;
+    const auto is_running = [this] { return machine().runs() && machine().status()->state == "running"; };
+    if (pass_until(45s, [&] { return is_running() || !machine().runs(); })) pass(5s);
+    if (is_running()) break;
   }
   if (!machine().runs()) return fail("convergence", "nobody may write any more");
   set_optional_marks();

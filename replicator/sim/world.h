@@ -25,6 +25,7 @@ struct Happened {
   bool down_expires = false;   // its copy has an expiry: an empty one may have expired
   bool silence = false;        // a send was not answered in time
   bool refused = false;        // with a status that an operator must see
+  bool too_large = false;      // it holds a message that the target can never take
   bool old_ends = false;       // a follower answered
   bool restarted = false;      // an operator began anew: old copies stay
   bool unverified = false;     // an operator took a tail as it was
@@ -55,6 +56,7 @@ class World {
   base::testing::SimClock clock_{io_};
   Agenda agenda_{clock_};
   const base::TimePoint began_ = clock_.now();
+  Dice apart_;  // for what was added later: what a seed meant before stays the same
   state::testing::PowerCutVfs vfs_;
   std::optional<Rules> rules_;
   std::unique_ptr<Outside> outside_;  // of the machines
@@ -70,6 +72,7 @@ class World {
   std::size_t active = 0;  // the machine whose state file is the link's
   bool quiet = false;      // nothing was done to this world
   bool is_over = false;    // faults have ended
+  std::uint64_t largest_message = 0;
 
   base::TimePoint now() const { return clock_.now(); }
   Machine& machine() { return *machines[active]; }
@@ -78,8 +81,13 @@ class World {
   base::PartitionKey any_partition();
   void produce(const base::PartitionKey& key, std::uint64_t count, std::uint64_t bytes_max);
   void touch_all(const std::function<void(Happened&, const base::PartitionKey&)>& what);
+  // Also partitions that appear later.
+  void touch_everybody(const std::function<void(Happened&)>& what);
+  void appear(const base::PartitionKey& key);
   // Time passes for everybody.
   void pass(base::Duration duration);
+  // ... until it is so, or for `at_most`: false.
+  bool pass_until(base::Duration at_most, const std::function<bool()>& is_so);
   // Carries out an operator's command; none when the process died of something meanwhile.
   template <class T>
   std::optional<T> call(Machine& on, base::Task<T> task);
@@ -93,6 +101,8 @@ class World {
   void draw();
   void restart_what_ended();
   void resolve_faults();
+  void note_policies();
+  void note_exit(const base::PartitionKey& key, FaultKind kind, Exit exit);
   void end_faults();
   void take_one_machine();
   void print_state_file();
@@ -100,9 +110,11 @@ class World {
   bool has_caught_up(const PartitionStatus& status);
 
   const bool verbose_;
+  Happened everybody_;
   std::uint64_t produced_ = 0;
   std::uint64_t resolved_ = 0;
   std::uint32_t zero_ids_ = 0;  // percent
+  std::uint32_t too_large_ = 0;
   Tally tally_;
 };
 
