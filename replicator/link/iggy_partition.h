@@ -82,7 +82,6 @@ class IggySink final : public Sink {
   std::optional<Observed> observed() const override;
   base::Task<base::Result<Polled>> read(std::uint64_t from, std::uint32_t count) override;
   base::Task<base::Result<Polled>> last() override;
-  std::optional<Observed> observed() const override { return reader_.watcher().observed(reader_.partition()); }
   base::Result<std::size_t> fit(std::span<const base::Record> records) const override;
   base::Task<base::Result<Acked>> send(std::span<const base::Record> records) override;
   base::Task<base::Status> open() override;
