@@ -29,6 +29,8 @@ cluster() {
   read -r port[$1] _ <"$1.ports"
   printf -v "URL_${1^^}" 'iggy://iggy:iggy@127.0.0.1:%s' "${port[$1]}"
 }
+freeze() { kill -STOP "${pid[$1]}"; }
+thaw() { kill -CONT "${pid[$1]}"; }
 crash() { kill -KILL "${pid[$1]}"; wait "${pid[$1]}" 2>/dev/null; }
 lags() { iggy-replicate lag -o json | python3 -c 'import json,sys
 print(*{p.get("lag", {}).get("messages", "unknown") for p in json.load(sys.stdin).get("partitions", [])})'; }
