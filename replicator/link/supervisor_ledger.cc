@@ -29,8 +29,10 @@ base::Task<void> Supervisor::watch_ledger() {
         ++ledger->open;
         ++ledger->open_of[gap.key];
       }
-      std::ranges::reverse(*gaps);
-      std::ranges::stable_sort(*gaps, {}, [](const state::GapRow& gap) { return !gap.resolved_as.empty(); });
+      std::ranges::sort(*gaps, [](const state::GapRow& a, const state::GapRow& b) {
+        const bool a_closed = !a.resolved_as.empty(), b_closed = !b.resolved_as.empty();
+        return a_closed != b_closed ? b_closed : a.id > b.id;
+      });
       gaps->resize(std::min(gaps->size(), kLedgerRowsMax));
       ledger->newest_gaps = std::move(*gaps);
       std::ranges::reverse(*events);

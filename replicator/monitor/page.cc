@@ -171,9 +171,10 @@ std::string partition_row(const LinkStatus& status, const PartitionStatus& parti
 std::string partitions(const LinkStatus& status) {
   std::vector<const PartitionStatus*> rows;
   for (const PartitionStatus& partition : status.partitions) rows.push_back(&partition);
-  std::ranges::stable_sort(rows, [](const PartitionStatus* a, const PartitionStatus* b) {
+  std::ranges::sort(rows, [](const PartitionStatus* a, const PartitionStatus* b) {
     if (rank(*a) != rank(*b)) return rank(*a) > rank(*b);
-    return a->lag.messages.value_or(0) > b->lag.messages.value_or(0);
+    const std::uint64_t left = a->lag.messages.value_or(0), right = b->lag.messages.value_or(0);
+    return left != right ? left > right : a->key < b->key;
   });
   const std::size_t shown = std::min(rows.size(), kPageRowsMax);
   std::string text =
