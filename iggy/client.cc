@@ -38,7 +38,10 @@ constexpr std::uint32_t kNotHere = 58;
 spdlog::logger& log() {
   static const std::shared_ptr<spdlog::logger> logger = [] {
     auto existing = spdlog::get("iggy");
-    return existing ? existing : spdlog::default_logger()->clone("iggy");
+    if (existing) return existing;
+    auto made = spdlog::default_logger()->clone("iggy");
+    spdlog::register_logger(made);  // so that it follows when the level is changed
+    return made;
   }();
   return *logger;
 }

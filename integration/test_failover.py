@@ -332,6 +332,7 @@ def test_failover_moves_consumers_without_the_upstream(lab, running, monkeypatch
     upstream.kill()
     if running:
         report = failover(appliance)
+        appliance.wait(20)  # it answers, and then it ends
     else:
         appliance.kill()
         report = failover_offline(lab, appliance.state, downstream)

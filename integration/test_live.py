@@ -18,7 +18,7 @@ from test_operating import fetch, metrics_address, sample, verb
 
 
 def setting(appliance, key):
-    return next(each for each in appliance.ask("status")["link"]["settings"] if each["key"] == key)
+    return next(each for each in appliance.ask("status", "--settings")["link"]["settings"] if each["key"] == key)
 
 
 def copied(appliance, topic=TOPIC):
@@ -132,7 +132,8 @@ def test_reload_while_it_copies(lab):
     configure(f'[link]\ntopics = ["{STREAM}/*"]\nexclude = ["{STREAM}/dropped"]\n[copy]\nbatch_bytes = "1MiB"\nbudget_bytes = "64MiB"\n'
               '[throttle]\nlink = "50MiB/s"\n[log]\nlevel = "debug"\n')
     dry = verb(lab, appliance, "reload", "--dry-run")
-    assert dry.returncode == 0 and "needs a restart" in dry.stdout and "copy.batch_bytes: 4MiB -> 1MiB" in dry.stdout, dry
+    said = " ".join(dry.stdout.split())
+    assert dry.returncode == 0 and "needs a restart" in said and "copy.batch_bytes: 4MiB -> 1MiB" in said, dry
     assert set(dry.stdout.split("\n  ")[1:]) >= {"link.exclude"} or "link.exclude" in dry.stdout
     assert len(appliance.partitions()) == 4
     for topic in ("kept", "dropped"):
@@ -140,11 +141,12 @@ def test_reload_while_it_copies(lab):
     appliance.signal(signal.SIGHUP)
     wait_event(appliance, "reload", "link.exclude", "needs a restart.*copy.batch_bytes")
     wait_until("the topic has left", lambda: {row["id"]["topic"] for row in appliance.partitions()} == {"kept"})
-    link = appliance.ask("status")["link"]
+    link = appliance.ask("status", "--settings")["link"]
     assert link["budget_bytes"] == str(64 << 20), link["budget_bytes"]
     effective = {each["key"]: each["effective"] for each in link["settings"]}
     assert effective["throttle.link"] == "50MiB/s" and effective["log.level"] == "debug" and effective["copy.batch_bytes"] == "4MiB"
     size = appliance.log_size()
+    upstream.control("cut-all")  # connections are lost and made at level debug
     for topic in ("kept", "dropped"):
         write(upstream, 100, topic, seed=8)
     wait_copied(appliance, 300, partitions=2)
@@ -277,7 +279,7 @@ def test_status_page(lab):
     appliance = lab.appliance(upstream, downstream).start()
     wait_copied(appliance, 110, partitions=3)
     assert verb(lab, appliance, "pause", f"{STREAM}/{TOPIC}/1").returncode == 0
-    page, headers = wait_until("the event is on it", lambda: (found := page_of(appliance)) and "pause" in str(found[0].rows) and found, 20)
+    page, headers = wait_until("the event is on it", lambda: (found := page_of(appliance)) and any(len(row) == 5 and row[1] == "pause" for row in found[0].rows) and found, 20)
     assert headers["Content-Security-Policy"].startswith("default-src 'none'") and headers["Cache-Control"] == "no-store"
     states = {row[0]: row[1] for row in page.rows if len(row) == 9}
     assert states == {f"{STREAM}/{TOPIC}/0": "caught up", f"{STREAM}/{TOPIC}/1": "paused", f"{STREAM}/{hostile}/0": "caught up"}, states
@@ -294,7 +296,7 @@ def test_status_page(lab):
 
 
 def test_status_page_shows_a_fault_and_its_open_gap(lab):
-    upstream, downstream, appliance = pair(lab, "0.9.0", "0.9.0", messages=100, expiry=3600)
+    upstream, downstream, appliance = pair(lab, "0.8.0", "0.9.0", messages=100, expiry=3600)
     text = fetch(metrics_address(appliance) + "/metrics")[1]
     where = {"stream": STREAM, "topic": TOPIC, "partition": "0"}
     assert sample(text, "iggy_replicate_retention_left_seconds", **where) == 3600
@@ -304,7 +306,7 @@ def test_status_page_shows_a_fault_and_its_open_gap(lab):
     write(upstream, 100, seed=7)
     upstream.control(f"trim {STREAM} {TOPIC} 0 before=150")
     appliance.start()
-    wait_fault(appliance, "retention", ["accept", "retry"])
+    wait_fault(appliance, "unknown_gap", ["accept", "retry"])  # nothing can have expired within the hour
     wait_until("the gap is counted", lambda: sample(fetch(metrics_address(appliance) + "/metrics")[1], "iggy_replicate_open_gaps", **where) == 1, 20)
     page, _ = page_of(appliance)
     assert any(len(row) == 9 and row[1] == "fault" and "iggy-replicate resolve" in row[8] for row in page.rows), page.rows
