@@ -165,7 +165,7 @@ class App : public testing::Test {
       replicator::PartitionStatus partition;
       partition.key = {{"orders", "events"}, number};
       partition.phase = Phase::kCaughtUp;
-      partition.lag = {0, 0, status->taken_at};
+      partition.lag = {.messages = 0, .micros = 0, .observed_at = status->taken_at, .seen_end = {}};
       status->partitions.push_back(partition);
     }
     status->settings = {{"copy.batch_bytes", "", "4MiB", "default"}};

@@ -23,7 +23,7 @@ PartitionStatus partition(const char* topic, std::uint32_t number, Phase phase, 
   status.key = {{"orders", topic}, number};
   status.phase = phase;
   status.lag.messages = left;
-  if (left) status.lag = {left, *left == 0 ? 0 : 90 * kSecond, kNow - kSecond / 2};
+  if (left) status.lag = {left, *left == 0 ? 0 : 90 * kSecond, kNow - kSecond / 2, std::nullopt};
   status.counters.copied = 1'234'567;
   status.counters.copied_bytes = 3ULL << 30;
   return status;

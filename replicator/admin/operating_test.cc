@@ -29,7 +29,7 @@ std::shared_ptr<LinkStatus> running_link() {
   PartitionStatus known;
   known.key = {{"orders", "events"}, 0};
   known.phase = Phase::kCopying;
-  known.lag = {1500, 2'500'000, 1'700'000'001'000'000};
+  known.lag = {.messages = 1500, .micros = 2'500'000, .observed_at = 1'700'000'001'000'000, .seen_end = {}};
   known.committed = 10;
   known.acked = 11;
   known.polled = 12;

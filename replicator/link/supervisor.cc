@@ -21,6 +21,8 @@ constexpr base::Duration kLookAtStateFileEvery = std::chrono::seconds(1);
 // poll of a dead one that is waited for, and then only sends are left.
 constexpr base::Duration kEndingDrain = std::chrono::milliseconds(100);
 constexpr base::Duration kEndingSends = std::chrono::milliseconds(500);
+// A downstream that stands still for a moment while the link ends: without it the end can't be recorded there.
+constexpr base::Duration kEndingStall = std::chrono::seconds(5);
 constexpr base::Duration kPingInterval = std::chrono::seconds(1);
 
 CommitterOptions committer_options(const Config& config) {
@@ -543,7 +545,7 @@ base::Task<void> Supervisor::stop_in_order() {
     for (auto& [topic, watcher] : upstream_.watchers) watcher->stop();
     auto closing = upstream_.client->close();
     co_await std::move(closing);
-    auto once_more = base::wait_until(clock_, drained, clock_.now() + kEndingSends);
+    auto once_more = base::wait_until(clock_, drained, clock_.now() + kEndingStall);
     co_await std::move(once_more);
   }
   if (!ending_ && drained.is_set() && config_.upstream_commit == UpstreamCommit::kAfterAck) {

@@ -225,10 +225,12 @@ base::Task<void> Supervisor::consumer_loop() {
   if (config_.consumer_interval == base::Duration::zero()) co_return;
   if (config_.consumers.empty() && !config_.consumer_groups) co_return;
   std::string said;
-  while (!stop_.is_set()) {
-    auto wait = base::wait_until(clock_, stop_, clock_.now() + config_.consumer_interval);
+  while (!publish_stop_.is_set()) {  // a link also ends by itself
+    auto wait = base::wait_until(clock_, publish_stop_, clock_.now() + config_.consumer_interval);
     co_await std::move(wait);
-    if (stop_.is_set() || !reconciled_ || state_ == "fenced" || ending_) continue;
+    if (publish_stop_.is_set() || verify_stop_.is_set() || stop_.is_set() || !reconciled_ || state_ == "fenced" ||
+        ending_)
+      continue;
     auto syncing = do_sync_consumers("", false);
     auto rows = co_await std::move(syncing);
     const std::string problem = rows ? std::string() : rows.error().to_string();
