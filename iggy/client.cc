@@ -359,7 +359,7 @@ base::Task<base::Result<ConnectionPtr>> PooledClient::move_to_leader(Slot& slot,
     auto looking = leader_elsewhere(here, deadline);
     const std::optional<HostPort> leads = co_await std::move(looking);
     if (!leads) break;
-    const HostPort leader = *leads;
+    const HostPort& leader = *leads;
     // A login belongs to its slot: at one node at a time.
     connection->abort({kConnectionLost, "connect", here.to_string(), "moving to the leader " + leader.to_string()});
     auto opening = establish_at(slot, leader, clock_.now() + (deadline - clock_.now()) / 2);
