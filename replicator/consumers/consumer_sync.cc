@@ -119,7 +119,7 @@ base::Task<base::Status> ConsumerSync::store(SyncedTopic topic, iggy::Consumer c
       entry.row.detail = reply.error().to_string();
       continue;
     }
-    entry.row.down_offset = *entry.store;
+    entry.row.down_offset = entry.store;
     entry.row.synced_at = clock_.wall_micros();
   }
   co_return base::ok();
