@@ -425,10 +425,13 @@ base::Status Drill::way_back() {
   back.orphans = *orphans;
   std::vector<std::vector<DrillStored>> now;
   base::Status read;
-  const base::Status converged = wait("the old primary does not get what is new", [&] {
+  base::Status converged = wait("the old primary does not get what is new", [&] {
     auto reading = stage_.on(read_drill(old_primary, load_));
-    read = reading ? base::ok() : base::Status(std::move(reading).error());
-    if (!reading) return false;
+    if (!reading) {
+      read = std::move(reading).error();
+      return false;
+    }
+    read = base::ok();
     now = std::move(*reading);
     return count_missing(*wanted, now) == 0 && (!options_.rebuild || count_missing(now, *wanted) == 0);
   });

@@ -571,8 +571,8 @@ base::Task<void> Supervisor::stop_in_order() {
   co_await std::move(asked);
   lease_stop_.set();
   if (in_order && marker_ && marker_->generation() != 0) {
-    const base::Duration patience = ending_ ? kEndingSends : std::chrono::seconds(2);
-    auto ending = base::wait_until(clock_, lease_ended_, clock_.now() + patience);
+    const base::Duration grace = ending_ ? kEndingSends : std::chrono::seconds(2);
+    auto ending = base::wait_until(clock_, lease_ended_, clock_.now() + grace);
     co_await std::move(ending);
   }
   if (ending_) {
