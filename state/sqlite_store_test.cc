@@ -574,7 +574,8 @@ TEST(SqliteStoreOpen, AFileOfTheSecondVersionIsMigratedAndKeepsItsRows) {
   }
   {
     auto raw = sqlite::Database::open(path, SQLITE_OPEN_READWRITE);
-    ASSERT_TRUE(raw->execute("DROP TABLE error_count; DROP TABLE verified; DROP TABLE consumer_offset; PRAGMA user_version = 2"));
+    ASSERT_TRUE(raw->execute(
+        "DROP TABLE error_count; DROP TABLE verified; DROP TABLE consumer_offset; PRAGMA user_version = 2"));
   }
   EXPECT_EQ(open_error(path, OpenMode::kReadOnly), ErrorCode::kUnsupported) << "a reader changes nothing";
   auto store = open_or_die(path, OpenMode::kReadWrite);

@@ -37,7 +37,7 @@ bool still_runs(std::string_view process) {
 Surroundings this_machine(asio::io_context& io, base::Clock& clock) {
   return {.connect =
               [&io, &clock](iggy::ConnectionString target, iggy::ClientOptions options) {
-                return iggy::make_client(io, clock, std::move(target), std::move(options));
+                return iggy::make_client(io, clock, std::move(target), options);
               },
           .random_hex = random_hex,
           .host = host_name(),

@@ -74,7 +74,7 @@ Loss loss_of(const std::vector<PartitionStatus>& partitions, std::uint64_t taken
     if (*part.messages == 0) {
       part.micros = 0;
     } else if (status.lag.micros) {
-      part.micros = *status.lag.micros;
+      part.micros = status.lag.micros;
     } else if (status.caught_up_at != 0) {  // everything older is there
       part.micros = part.known_at - std::min(part.known_at, status.caught_up_at);
     }

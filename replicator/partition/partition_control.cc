@@ -413,8 +413,8 @@ std::uint64_t PartitionPipeline::readable_end(const PartitionView& view) const {
   return hollow ? positions_.polled() : view.end;
 }
 
-// A downstream that lost its tail while nothing is sent: its metadata, asked for after our newest ack, ends below it. The
-// answer may be older than it came, so the same contradiction is looked at once.
+// A downstream that lost its tail while nothing is sent: its metadata, asked for after our newest ack, ends below it.
+// The answer may be older than it came, so the same contradiction is looked at once.
 std::optional<std::string> PartitionPipeline::downstream_ends_below() {
   const auto seen = sink_.observed();
   if (!seen || seen->view.end >= down_end_ || seen->at <= acked_at_) return std::nullopt;
