@@ -147,7 +147,9 @@ TEST_F(SqliteStoreTest, ErrorsAreCountedByCauseAcrossCommitsNotesAndRestarts) {
   commit.added.errors = 3;
   commit.added.errors_by_cause = {{"timeout", 2}, {"connection_lost", 1}};
   apply(with(commit));
-  PartitionNote note{.key = key(), .generation = 1};
+  PartitionNote note;
+  note.key = key();
+  note.generation = 1;
   note.added.errors = 2;
   note.added.errors_by_cause = {{"timeout", 1}, {"retention", 1}};
   Transaction transaction;

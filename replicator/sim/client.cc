@@ -60,7 +60,7 @@ std::string_view to_string(Trouble trouble) {
 
 Client::Client(asio::io_context& io, base::Clock& clock, Cluster& cluster, Weather& weather,
                iggy::ClientOptions options, std::uint64_t seed)
-    : io_(io), clock_(clock), cluster_(cluster), weather_(weather), options_(std::move(options)), dice_(seed) {
+    : io_(io), clock_(clock), cluster_(cluster), weather_(weather), options_(options), dice_(seed) {
   identity_ = {cluster.dialect(), cluster.is_legacy() ? "0.8.0" : "0.9.0", {cluster.name(), 8090}, "user"};
 }
 

@@ -37,8 +37,7 @@ std::string Machine::start() {
     Cluster& cluster = is_up ? around_.up : around_.down;
     Weather& weather = is_up ? around_.up_weather : around_.down_weather;
     is_up = false;
-    auto client =
-        std::make_unique<Client>(process.io, process.clock, cluster, weather, std::move(options), dice_.next());
+    auto client = std::make_unique<Client>(process.io, process.clock, cluster, weather, options, dice_.next());
     process.clients.push_back(client.get());
     return client;
   };

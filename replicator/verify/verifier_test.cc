@@ -10,7 +10,6 @@ namespace replicator {
 namespace {
 
 using testing::Flavour;
-using testing::sim_key;
 using testing::SimAppliance;
 using testing::SimLink;
 using testing::SimMessage;
@@ -24,6 +23,8 @@ class SimUpstream final : public VerifySide {
     return source_.poll(from, count);
   }
   base::Task<base::Result<PartitionView>> view() override { return source_.view(); }
+
+ private:
   testing::SimSource source_;
 };
 
