@@ -12,7 +12,7 @@ CTEST := ctest --output-on-failure --no-tests=error --parallel $(JOBS) --output-
 # Ours: not what the build makes.
 SOURCES = $(shell find . -path ./build -prune -o \( -name '*.h' -o -name '*.cc' \) -print)
 
-.PHONY: help setup build test demo drill bench format lint lint-format lint-tidy sim sim-search asan tsan fuzz soak clean
+.PHONY: help setup build test demo drill bench format lint lint-format lint-tidy sim sim-search sim-mutations asan tsan fuzz soak clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */make \1\t/p' Makefile | expand -t 16
@@ -54,6 +54,9 @@ sim: build ## SEEDS (200) seeds of the whole link on virtual time; SEED=n replay
 
 sim-search: build ## the same, until a seed fails
 	@while $(MAKE) --no-print-directory sim; do :; done
+
+sim-mutations: build ## the core broken in one place at a time: which of SEEDS (400) finds it
+	@SEEDS=$(SEEDS) ONLY=$(ONLY) replicator/sim/mutations.py
 
 # Without the tests of real processes: their deadlines are those of optimised programs.
 asan: setup ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer

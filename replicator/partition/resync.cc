@@ -103,7 +103,8 @@ base::Task<base::Result<ResyncOutcome>> Resync::run(std::optional<state::Partiti
   keep_evidence(true);
   lowest_up_end_.reset();
   lost_reported_ = false;
-  if (next_.down_end != durable_.down_end) {  // what was found is committed as if it had been acked now
+  // What was found is committed as if it had been acked now.
+  if (next_.down_end != durable_.down_end || next_.anchor != durable_.anchor) {
     auto flushing = sink_.flush();
     auto flushed = co_await std::move(flushing);
     CO_RETURN_IF_ERROR(flushed);

@@ -97,7 +97,10 @@ class Resync {
   // resync_adopt.cc: what is downstream is taken as it is.
   Step recreated(std::string detail);
   Step adopt_end();
-  base::Task<base::Result<std::optional<std::uint64_t>>> end_of_others();
+  struct Continuation {
+    std::uint64_t up_offset = 0, down_offset = 0;
+  };
+  base::Task<base::Result<std::optional<Continuation>>> continuation();
   Step adopt_copy(std::string detail);
   struct Found {  // where the newest downstream messages stand upstream
     std::vector<state::RangeRow> ranges;

@@ -27,53 +27,71 @@ Resync::Step Resync::recreated(std::string detail) {
   co_return finding(FaultKind::kDownstreamRecreated, std::move(detail));
 }
 
-// Where our own newest send stands, when it landed after the downstream was rewritten: the next look adopts it from
-// there. Otherwise the present end. Nothing while either side does not give what it says that it has.
-base::Task<base::Result<std::optional<std::uint64_t>>> Resync::end_of_others() {
-  using End = std::optional<std::uint64_t>;
+// Where copying goes on: at our own newest send, when it landed after the downstream was rewritten (the next look
+// adopts it from there), otherwise behind the present end. Nothing while either side does not give what it says that it
+// has.
+base::Task<base::Result<std::optional<Resync::Continuation>>> Resync::continuation() {
+  using Found = std::optional<Continuation>;
   // What was sent last is not known any more; an upstream that ends here may be a node with an old end.
   if (up_.end <= next_.watermark) {
-    if (down_.messages_count > 0 && !persists("upstream ends where copying goes on")) co_return End();
-    co_return End(down_.end);
+    if (down_.messages_count > 0 && !persists("upstream ends where copying goes on")) co_return Found();
+    co_return Found({next_.watermark, down_.end});
   }
   auto looking = look(source_, next_.watermark);
   auto next = co_await std::move(looking);
   CO_RETURN_IF_ERROR(next);
-  if (next->batch.empty()) co_return End();
+  if (next->batch.empty()) co_return Found();
   const base::Digest wanted = base::digest_of(next->record());
   std::uint64_t from = down_.end > kSearchMessages ? down_.end - kSearchMessages : 0;
+  std::optional<std::pair<std::uint64_t, base::Digest>> front;
   while (from < down_.end) {
     auto read_call = sink_.read(from, read_count_);
     auto polled = co_await std::move(read_call);
     CO_RETURN_IF_ERROR(polled);
     learn(polled->batch);
     if (polled->batch.empty()) {
-      if (down_.messages_count > 0) co_return End();
+      if (down_.messages_count > 0) co_return Found();
       break;
     }
+    if (!front) front = {polled->batch.records.front().offset, base::digest_of(polled->batch.records.front())};
     for (const base::Record& record : polled->batch.records) {
-      if (base::digest_of(record) == wanted) co_return End(record.offset);
+      if (base::digest_of(record) == wanted) co_return Found({next_.watermark, record.offset});
     }
     from = polled->batch.records.back().offset + 1;
   }
-  co_return End(down_.end);
+  // The beginning of the send may have expired there: then the oldest message that is left is one of it.
+  for (from = next_.watermark; front && from < up_.end && from - next_.watermark <= front->first;) {
+    auto poll = source_.poll(from, read_count_);
+    auto polled = co_await std::move(poll);
+    CO_RETURN_IF_ERROR(polled);
+    learn(polled->batch);
+    if (polled->batch.empty()) co_return Found();
+    for (const base::Record& record : polled->batch.records) {
+      if (record.offset - next_.watermark > front->first || record.offset - next_.watermark > kSearchMessages) break;
+      if (base::digest_of(record) == front->second) co_return Found({record.offset, front->first});
+    }
+    from = polled->batch.records.back().offset + 1;
+    if (from - next_.watermark > kSearchMessages) break;
+  }
+  co_return Found({next_.watermark, down_.end});
 }
 
 // Goes on with the next message not yet copied, after the present end. What was copied before is named in the ledger:
 // it may be there no longer.
 Resync::Step Resync::adopt_end() {
-  auto end_call = end_of_others();
-  auto end = co_await std::move(end_call);
-  CO_RETURN_IF_ERROR(end);
-  if (!*end) {
+  auto finding_out = continuation();
+  auto found = co_await std::move(finding_out);
+  CO_RETURN_IF_ERROR(found);
+  if (!*found) {
     co_return ResyncOutcome(
         Behind{fmt::format("whether a send of ours stands in the downstream can't be told yet: upstream ends at {}, "
                            "downstream at {}",
                            up_.end, down_.end)});
   }
   next_.incarnation = durable_.incarnation + 1;
-  next_.down_end = **end;
-  if (durable_.anchor || durable_.counters.copied > 0) {
+  next_.watermark = (**found).up_offset;
+  next_.down_end = (**found).down_offset;
+  if (durable_.anchor || durable_.counters.copied > 0 || next_.watermark > durable_.watermark) {
     gaps_.push_back(gap(0, next_.watermark, "downstream_recreated",
                         fmt::format("copied before the downstream was rewritten; not looked for below offset {} there",
                                     next_.down_end)));

@@ -859,6 +859,23 @@ TEST(Resync, ASendThatLandsInAPurgedCopyIsNotFollowedByOlderOnes) {
   EXPECT_EQ(c.link.row()->down_end, 1U);
 }
 
+// Seed 1224 of pipeline_sim_test: the beginning of the send had expired when it was looked for, and it was sent again.
+TEST(Resync, AdoptFindsOurOwnSendAlsoWhenItsBeginningHasExpired) {
+  Case c;
+  c.copied(5);
+  c.link.up.produce(0, 20);
+  c.link.down.at(0).has_retention = true;
+  c.link.down.purge(0);
+  c.sent(5, 10);
+  ASSERT_EQ(fault(c.settle()), FaultKind::kDownstreamRecreated);
+  c.link.down.expire(0, 4);
+  const auto outcome = c.settle(Case::decide(FaultKind::kDownstreamRecreated, Exit::kAdopt));
+  EXPECT_TRUE(ready(outcome)) << text(outcome);
+  EXPECT_EQ(c.link.row()->watermark, 15U);
+  EXPECT_EQ(c.link.row()->down_end, 10U);
+  EXPECT_EQ(c.link.gaps().at(0).up_end, 9U) << "what could not be looked for is named";
+}
+
 TEST(Resync, AdoptLooksForOurOwnSendAlsoWhileTheUpstreamShowsAnOldEnd) {
   Case c;
   c.copied(5);

@@ -103,9 +103,9 @@ void check_ack(const Pair& pair) {
   const Happened& happened = pair.happened;
   if (pair.world.config.ack == Ack::kMemory || pair.row.durability != to_string(pair.world.config.ack)) return;
   if (happened.down_recreated || happened.down_expired) return;
-  if (pair.row.down_end > pair.copy.saved) {
-    pair.fail("acknowledgment", fmt::format("committed up to downstream offset {}, a crash leaves only {}",
-                                            pair.row.down_end, pair.copy.saved));
+  if (pair.row.anchor && pair.row.anchor->down_offset >= pair.copy.saved) {
+    pair.fail("acknowledgment", fmt::format("downstream offset {} is committed, a crash leaves only {}",
+                                            pair.row.anchor->down_offset, pair.copy.saved));
   }
 }
 

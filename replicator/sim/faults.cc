@@ -179,6 +179,7 @@ void second_appliance(World& world) {
   const std::size_t other = 1 - world.active;
   if (world.config.marker == "off" || world.machines[other] == nullptr || world.machines[other]->runs()) return;
   Machine& machine = *world.machines[other];
+  machine.kill();  // a process that has ended still has its file open
   // A copy of the state file, as a person makes it who wants to be safe.
   for (const char* suffix : {"", "-wal"}) {
     std::error_code ignored;
@@ -187,7 +188,7 @@ void second_appliance(World& world) {
     if (ignored) std::filesystem::remove(machine.path() + suffix, ignored);
   }
   // What one of them has under way when the other takes over lands when it lands.
-  world.touch_everybody([](Happened& happened) { happened.late = true; });
+  world.touch_everybody([](Happened& happened) { happened.late = happened.new_file = true; });
   world.say("second appliance: " + machine.start());
 }
 
@@ -203,14 +204,21 @@ void state_file(World& world, bool lost) {
   if (lost) {
     machine.kill();
     for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(machine.path() + suffix, ignored);
-    world.touch_everybody([](Happened& happened) { happened.new_file = true; });
+    // The link begins anew, with its start policy for all that is there.
+    world.touch_everybody([](Happened& happened) {
+      happened.new_file = true;
+      happened.fixed = happened.grown = false;
+    });
   } else if (std::filesystem::exists(kept + "state.db")) {  // an older copy comes back
     machine.kill();
     for (const char* suffix : {"", "-wal", "-shm"}) {
       std::filesystem::remove(machine.path() + suffix, ignored);
       std::filesystem::rename(kept + "state.db" + suffix, machine.path() + suffix, ignored);
     }
-    world.touch_everybody([](Happened& happened) { happened.late = happened.new_file = true; });
+    world.touch_everybody([](Happened& happened) {
+      happened.late = happened.new_file = true;
+      happened.fixed = false;
+    });
   } else {
     std::filesystem::create_directory(kept, ignored);
     for (const char* suffix : {"", "-wal"}) {

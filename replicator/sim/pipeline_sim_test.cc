@@ -522,11 +522,11 @@ TEST(PipelineSim, RandomRunsLoseNothingAndSayWhatHappened) {
 }
 
 // Each failed once: 282 an upstream that began again below a hole, 881 a late duplicate whose twin had expired, 2560 a
-// first send whose beginning had expired, 1066 a send that met a purge, 3 a reservation taken for retention, 65 a purge
-// that nothing could be compared with.
+// first send whose beginning had expired, 1066 a send that met a purge, 1224 a send that expired in part, 3 a
+// reservation taken for retention, 65 a purge that nothing could be compared with.
 TEST(PipelineSim, SeedsThatFailedOnce) {
   const Quiet quiet;
-  for (const std::uint64_t seed : {3U, 20U, 65U, 213U, 282U, 881U, 1066U, 2560U})
+  for (const std::uint64_t seed : {3U, 20U, 65U, 213U, 282U, 881U, 1066U, 1224U, 2560U})
     EXPECT_EQ(run_seed(seed), "") << "SIM_SEED=" << seed;
 }
 

@@ -202,6 +202,7 @@ std::string World::run() {
   if (const std::string why = machine().start(); !why.empty()) fail("start", why);
   const base::Duration cleaning = up.is_legacy() ? 1s : 5s;
   std::function<void()> clean = [&, this] {
+    if (is_over) return;  // an expiry that is shorter than a look takes more and more
     up.clean();
     down.clean();
     for (auto& [key, each] : happened) {
@@ -354,6 +355,8 @@ void World::take_one_machine() {
       }
       if (fenced && attempt > 4) {  // no file is new enough: begin with none
         say("a new state file");
+        machine().kill();
+        touch_everybody([](Happened& each) { each.fixed = each.grown = false; });
         for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(machine().path() + suffix);
       }
       if (const std::string why = machine().start(); !why.empty()) return fail("start", why);
