@@ -4,7 +4,8 @@ JOBS ?= $(shell nproc)
 # Seconds for each fuzzer.
 FUZZ_SECONDS ?= 60
 
-CONFIGURE := cmake $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) --preset
+CCACHE := $(shell command -v ccache)
+CONFIGURE := cmake $(if $(CCACHE),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) --preset
 BUILD := cmake --build
 # Twice as many places as processors: a process test mostly waits and takes one, a program of unit tests takes two.
 # The results are kept whole in test-results.xml of the build folder, for whoever counts them.
@@ -22,7 +23,7 @@ setup: ## install the packages that are missing (apt-get, sudo)
 	@cmake/setup.sh
 
 build: setup ## build/bin/iggy-replicate and build/bin/iggy-sandbox
-	@$(CONFIGURE) dev
+	@$(CONFIGURE) dev -DPRECOMPILE=$(if $(CCACHE),OFF,ON)
 	@$(BUILD) build --parallel $(JOBS)
 
 test: build ## every test
