@@ -65,11 +65,11 @@ sim: build ## SEEDS (200) seeds of the whole link on virtual time; SEED=n replay
 sim-search: build ## the same, until a seed fails
 	@while $(MAKE) --no-print-directory sim; do :; done
 
-# Without the tests of real processes: their deadlines are those of optimised programs.
+# Of the tests of real processes those with label `sanitized`.
 asan: setup ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(CONFIGURE) asan
 	@$(BUILD) build/asan --parallel $(JOBS)
-	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) build/asan -L 'unit|official'
+	@UBSAN_OPTIONS=print_stacktrace=1 $(CTEST) build/asan -L 'unit|official|sanitized'
 
 # Only these, and none with gRPC inside: its package is not instrumented. A test is named as its target.
 tsan: setup ## the tests with label `threads` under ThreadSanitizer
